@@ -15,8 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// theirs puts pods that run at a node with a volume each, attached and reported by
-// another controller.
 func (c *cluster) theirs(node string, handles ...string) {
 	for _, handle := range handles {
 		c.disk(handle)
@@ -27,8 +25,7 @@ func (c *cluster) theirs(node string, handles ...string) {
 	c.report(node, handles...)
 }
 
-// stranger puts the VolumeAttachment of another controller. It has no note, so that the volume needs a
-// VolumeHold.
+// stranger has no note, so its volume needs a VolumeHold.
 func (c *cluster) stranger(handle, node string) {
 	c.Put("volumeattachments", &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: va(handle, node)},
@@ -38,8 +35,7 @@ func (c *cluster) stranger(handle, node string) {
 	})
 }
 
-// Installed into a cluster with hundreds of volumes attached by another controller, it has a complete
-// ledger, detaches nothing and writes no node status.
+// Installed beside volumes of another controller, it detaches nothing and writes no node status.
 func TestAdoption(t *testing.T) {
 	const nodes, each = 10, 30
 	c := newCluster(t, each, names("n", nodes)...)
@@ -77,8 +73,6 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// A pod that comes while a large cluster is adopted does not wait until that is
-// over.
 func TestAdoptionHoldsUpNobody(t *testing.T) {
 	const many = 300
 	c := newCluster(t, many+1, "n1")

@@ -13,7 +13,6 @@ import (
 
 func cooperative(c *Config) { c.Mode = ModeCooperative }
 
-// report reports attached volumes like the attach/detach controller.
 func (c *cluster) report(node string, handles ...string) {
 	var n corev1.Node
 	c.Get("nodes", "", node, &n)
@@ -24,7 +23,6 @@ func (c *cluster) report(node string, handles ...string) {
 	c.Put("nodes", &n)
 }
 
-// never fails when a write of this kind was made.
 func (c *cluster) never(part string) {
 	c.t.Helper()
 	if i := slices.IndexFunc(c.Writes(), func(w string) bool { return strings.Contains(w, part) }); i >= 0 {
@@ -32,8 +30,6 @@ func (c *cluster) never(part string) {
 	}
 }
 
-// Beside the attach/detach controller: attached for a pod that is bound, and
-// that controller reports, and detaches.
 func TestCooperative(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -55,7 +51,6 @@ func TestCooperative(t *testing.T) {
 	c.never("delete volumeattachments")
 }
 
-// Nothing is written for the volume of a pod that has not opted in, nor on the pod.
 func TestCooperativeLeavesBystandersAlone(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("theirs")
@@ -74,8 +69,7 @@ func TestCooperativeLeavesBystandersAlone(t *testing.T) {
 	}
 }
 
-// A volume unknown to kube-controller-manager is taken back; a reported volume is left for
-// kube-controller-manager to detach.
+// A reported volume is left for kube-controller-manager to detach.
 func TestCooperativeLeavesNothing(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("unheard")
@@ -94,8 +88,7 @@ func TestCooperativeLeavesNothing(t *testing.T) {
 	c.never("delete volumeattachments " + va("theirs", "n1"))
 }
 
-// kube-controller-manager restarts and deletes attachments without a known pod: Moorage makes them
-// again while the ticket is granted.
+// A restarted kube-controller-manager deletes attachments without a known pod.
 func TestCooperativeTicketIsAttachedAgain(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")

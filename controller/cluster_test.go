@@ -34,24 +34,19 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// cluster is an API server in memory with nodes, disks and an attacher that answers at once.
 type cluster struct {
 	*apitest.Server
-	t        *testing.T
-	observer *watch.Observer
-	// detachFails and attachFails have the attacher fail with an error.
+	t                        *testing.T
+	observer                 *watch.Observer
 	detachFails, attachFails atomic.Pointer[storagev1.VolumeError]
-	// metrics are the controller's; nil: it has none.
-	metrics *report.Metrics
-	// tells: the leader writes events.
-	tells bool
-	// lost is closed when the leader's lease is lost; nil: never.
+	metrics                  *report.Metrics
+	tells                    bool
+	// closed at the loss of the leader's lease; may be nil
 	lost chan struct{}
 }
 
 const driver = "d"
 
-// newCluster makes a cluster with Ready nodes of so many slots each.
 func newCluster(t *testing.T, slots int32, nodes ...string) *cluster {
 	t.Helper()
 	c := &cluster{Server: apitest.Start(t), t: t}
@@ -64,7 +59,7 @@ func newCluster(t *testing.T, slots int32, nodes ...string) *cluster {
 	return c
 }
 
-// node puts a Ready node with a kubelet that reports these volumes in use. Its volumesAttached stays.
+// node keeps volumesAttached.
 func (c *cluster) node(name string, inUse []string) {
 	node := &corev1.Node{}
 	c.Get("nodes", "", name, node)
@@ -85,13 +80,11 @@ func unique(handle string) corev1.UniqueVolumeName {
 	return convert.UniqueName(ledger.VolumeID{Driver: driver, Handle: handle})
 }
 
-// disk puts a bound claim in namespace shop and its PersistentVolume, with one name for both and the
-// handle.
+// disk's claim, PersistentVolume and handle have one name.
 func (c *cluster) disk(name string) {
 	c.diskOf(name, corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}})
 }
 
-// diskOf puts a bound claim and a PersistentVolume of any source.
 func (c *cluster) diskOf(name string, source corev1.PersistentVolumeSource) {
 	c.Put("persistentvolumes", &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{convert.AttacherFinalizer(driver)}},
@@ -107,7 +100,6 @@ func (c *cluster) diskOf(name string, source corev1.PersistentVolumeSource) {
 	})
 }
 
-// pod puts a pod of a claim, bound unless node is empty.
 func (c *cluster) pod(name, node, claim string, stamped bool) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
@@ -120,7 +112,6 @@ func (c *cluster) pod(name, node, claim string, stamped bool) {
 	c.Put("pods", pod)
 }
 
-// ticket puts a ticket at a node, which a pod owns.
 func (c *cluster) ticket(pod, node, claim string) {
 	c.Put("volumetickets", &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "uid-" + pod, OwnerReferences: []metav1.OwnerReference{
@@ -130,7 +121,6 @@ func (c *cluster) ticket(pod, node, claim string) {
 	})
 }
 
-// attacher does what an external-attacher does, at once.
 func (c *cluster) attacher() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	informer := informers.NewSharedInformerFactory(c.Kube, 0).Storage().V1().VolumeAttachments().Informer()
@@ -166,14 +156,11 @@ func (c *cluster) attacher() {
 	c.t.Cleanup(func() { cancel(); <-ended })
 }
 
-// lead runs a term of the controller, as long as the test or until the
-// function that it returns is called. When lead returns, it leads.
 func (c *cluster) lead(epoch int64) (stop func()) {
 	c.t.Helper()
 	return c.leadAs(epoch, func(*Config) {})
 }
 
-// leadAs is lead with another configuration.
 func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	c.t.Helper()
 	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage})
@@ -217,7 +204,7 @@ func (c *cluster) leadAs(epoch int64, change func(*Config)) (stop func()) {
 	return stop
 }
 
-// decideTickets does the scheduler's part for tickets until ctx is done.
+// decideTickets plays the scheduler.
 func (c *cluster) decideTickets(ctx context.Context, epoch int64) {
 	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage})
 	if err != nil {
@@ -250,11 +237,9 @@ func (c *cluster) decideTickets(ctx context.Context, epoch int64) {
 	keeper.Run(ctx, 4, 4)
 }
 
-// patience is how long a test waits for an event; only a failing test takes it. A machine that builds
-// and runs other tests beside has been slower than half a minute.
+// A busy machine has been slower than half a minute.
 const patience = 2 * time.Minute
 
-// until waits for what the API server says.
 func (c *cluster) until(what string, holds func() bool) {
 	c.t.Helper()
 	late := time.Now().Add(patience)
@@ -274,7 +259,6 @@ func (c *cluster) attachment(handle, node string) *storagev1.VolumeAttachment {
 	return a
 }
 
-// reported says whether a node's status names a volume as attached.
 func (c *cluster) reported(handle, node string) bool {
 	var n corev1.Node
 	c.Get("nodes", "", node, &n)
@@ -287,7 +271,6 @@ func (c *cluster) hold(handle string) v1alpha1.VolumeHoldStatus {
 	return h.Status
 }
 
-// granted is condition Granted of a pod's ticket, nil without.
 func (c *cluster) granted(pod string) *metav1.Condition {
 	var t v1alpha1.VolumeTicket
 	if !c.Get("volumetickets", "shop", "uid-"+pod, &t) {
@@ -296,8 +279,8 @@ func (c *cluster) granted(pod string) *metav1.Condition {
 	return meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)
 }
 
-// wrote fails unless the controller made exactly these writes, in this order, since the last Forget. A
-// write that is repeated for a newer version counts once.
+// wrote wants exactly these writes, in order, since the last Forget. A repeated write for a newer version
+// counts once.
 func (c *cluster) wrote(want ...string) {
 	c.t.Helper()
 	got := slices.Compact(c.Writes())

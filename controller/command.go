@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/connect"
 )
 
-// NewCommand returns the command line of the role controller. It works until
-// its context is done, or until it has lost its lease.
+// NewCommand returns the controller's command line. It works until its context is done or its lease is
+// lost.
 func NewCommand() *cobra.Command {
 	config := DefaultConfig()
 	command := &cobra.Command{

@@ -18,73 +18,64 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// The modes, as --mode takes them in any case.
+// Modes of --mode, in any case.
 const (
 	ModeStandalone  = "standalone"
 	ModeCooperative = "cooperative"
 )
 
-// Config is what the controller needs to know.
+// Config is the controller's configuration.
 type Config struct {
-	// Kubeconfig is the file with the API server and the credentials; empty inside a cluster.
+	// Kubeconfig is the file with the API server and the credentials; empty in a cluster.
 	Kubeconfig string
-	// Namespace is where the Lease is.
+	// Namespace is the Lease's.
 	Namespace string
-	// Mode is ModeStandalone or ModeCooperative, in any case. A controller for
-	// Cooperative mode goes on in Standalone mode until that is handed over.
+	// Mode is ModeStandalone or ModeCooperative, in any case. Standalone mode goes on until it is handed
+	// over.
 	Mode string
-	// StayAttached asks attachers to leave a volume whose detach is refused, if it is wanted again at
-	// its node; moorage-attacher can. Others ignore it. Standalone only: Cooperative never asks.
+	// StayAttached asks attachers to leave a volume whose detach is refused, if its node wants it again;
+	// only moorage-attacher can. Standalone only.
 	StayAttached bool
-	// NoForceOnTimeout detaches no volume by force because of time, unless its AttachPolicy has a time.
+	// NoForceOnTimeout forbids time as a reason for forced detaches, unless the AttachPolicy has a time.
 	NoForceOnTimeout bool
-	// RequireNodeReport lets a volume leave a node only after moorage-node has looked there and found nothing
-	// of it. Standalone only.
+	// RequireNodeReport lets a volume leave a node only after moorage-node has found nothing of it.
+	// Standalone only.
 	RequireNodeReport bool
-	// NetworkFences has the storage of drivers with such an AttachPolicy cut off unreachable nodes, by
-	// NetworkFences of csi-addons. Standalone only.
+	// NetworkFences cuts unreachable nodes off the storage by csi-addons' NetworkFences, for drivers with
+	// such an AttachPolicy. Standalone only.
 	NetworkFences bool
-	// OperationTickets makes tickets for the operations of drivers with such an AttachPolicy
-	// (attachFor, detachFor).
+	// OperationTickets makes tickets for drivers' operations by AttachPolicy (attachFor, detachFor).
 	OperationTickets bool
-	// DisableTruthCheck compares nothing: no difference between the objects of the API is reported.
+	// DisableTruthCheck reports no difference between API objects.
 	DisableTruthCheck bool
-	// TruthCheckPeriod is the time between two comparisons of everything.
+	// TruthCheckPeriod is the time between full comparisons.
 	TruthCheckPeriod time.Duration
-	// Listen is the host:port for /healthz, /readyz and /metrics; empty for
-	// none.
+	// Listen is the host:port of /healthz, /readyz and /metrics; empty: none.
 	Listen string
-	// SecureMetrics serves them over TLS, and /metrics to those only whom the API server
-	// lets get it.
+	// SecureMetrics serves them over TLS, and /metrics only to permitted clients.
 	SecureMetrics bool
-	// QPS and Burst bound the writes to the API server, and apart from them the
-	// reads.
+	// QPS and Burst bound the writes, and separately the reads.
 	QPS   float32
 	Burst int
-	// Workers is how many volumes, nodes and pods are worked on at once.
+	// Workers is the volumes, nodes and pods in parallel work.
 	Workers int
 	// WriteTimeout bounds each write.
 	WriteTimeout time.Duration
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of the election.
+	// LeaseDuration, RenewDeadline and RetryPeriod are the election's.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// SkipPolicyCheck starts whether or not a policy keeps others from writing
-	// volumesAttached. For development only.
+	// SkipPolicyCheck starts without a policy that protects volumesAttached. For development only.
 	SkipPolicyCheck bool
-	// PolicyPatience is how long the controller waits at its start for that policy, and for
-	// the right to read it: an installation creates them after the controller. It is not ready
-	// meanwhile, and ends with an error then.
+	// PolicyPatience is the wait for that policy, and the right to read it, at the start: an installation
+	// creates them later. Meanwhile the controller is not ready, and then ends with an error.
 	PolicyPatience time.Duration
 }
 
-// cooperative says whether another attach/detach controller works as well.
 func (c Config) cooperative() bool { return strings.EqualFold(c.Mode, ModeCooperative) }
 
-// rules are those of the mode.
 func (c Config) rules() rules.Arbiter {
 	return rules.Arbiter{Cooperative: c.cooperative(), StayAttached: c.StayAttached, RequireNodeReport: c.RequireNodeReport}
 }
 
-// election is how processes compete for the Lease.
 func (c Config) election() lead.Config {
 	return lead.Config{
 		Namespace: c.Namespace, Name: v1alpha1.ControllerName,
@@ -98,8 +89,7 @@ func (c Config) guard(kube kubernetes.Interface) guard {
 	return guard{kube: kube, namespace: c.Namespace, cooperative: c.cooperative(), skip: c.SkipPolicyCheck, patience: c.PolicyPatience}
 }
 
-// connection is how the API server is reached. The executor limits the rate of
-// writes.
+// connection has no limit for writes: the executor has it.
 func (c Config) connection() connect.Config {
 	return connect.Config{
 		Kubeconfig: c.Kubeconfig, Name: v1alpha1.ControllerName,
@@ -108,7 +98,7 @@ func (c Config) connection() connect.Config {
 	}
 }
 
-// DefaultConfig returns the configuration that a command line starts from.
+// DefaultConfig returns the command line's defaults.
 func DefaultConfig() Config {
 	return Config{
 		Namespace: "moorage-system", Mode: ModeCooperative, StayAttached: true,
@@ -119,8 +109,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that the controller can't work with, and which
-// flag sets it.
+// Validate reports every unusable field with its flag.
 func (c Config) Validate() error {
 	var errs []error
 	switch strings.ToLower(c.Mode) {

@@ -25,10 +25,8 @@ func (c *cluster) changeNode(name string, what func(*corev1.Node)) {
 	c.Put("nodes", &n)
 }
 
-// A leader takes a volume out of volumesAttached by force, says so in the hold, and
-// dies before it deletes the VolumeAttachment. The kubelet restarts meanwhile, and
-// forgets the volume that is mounted still. The next leader is another process: it has
-// to doubt the kubelet's list for what the hold says.
+// A leader dies between the forced removal from volumesAttached and the deletion; the kubelet restarts. The
+// next leader doubts the kubelet's list.
 func TestNextLeaderDoubtsFences(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.disk("data")
@@ -44,7 +42,6 @@ func TestNextLeaderDoubtsFences(t *testing.T) {
 		serve()
 		return nil
 	})
-	// In use, and out of service.
 	c.changeNode("n1", func(n *corev1.Node) {
 		n.Status.VolumesInUse = []corev1.UniqueVolumeName{unique("data")}
 		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
@@ -59,7 +56,6 @@ func TestNextLeaderDoubtsFences(t *testing.T) {
 	stop()
 	dead.Store(true)
 
-	// The kubelet restarts. Mounts stay, and are not in its list.
 	c.changeNode("n1", func(n *corev1.Node) {
 		n.Status.VolumesInUse, n.Spec.Taints = nil, nil
 		n.Status.Conditions[0].Status = corev1.ConditionTrue

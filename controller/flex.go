@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/watch"
 )
 
-// flexVolumes reports, once in a term, each FlexVolume that no controller attaches.
+// flexVolumes reports each FlexVolume that no controller attaches, once in a term.
 type flexVolumes struct{ told map[types.UID]bool }
 
 func (f *flexVolumes) tell(c termConfig) {

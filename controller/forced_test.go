@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// forcedDetaches lists the events of detaches by force.
 func (c *cluster) forcedDetaches() (messages []string) {
 	c.t.Helper()
 	list, err := c.Kube.CoreV1().Events(metav1.NamespaceDefault).List(c.t.Context(), metav1.ListOptions{})
@@ -30,7 +29,6 @@ func (c *cluster) forcedDetaches() (messages []string) {
 	return messages
 }
 
-// forcedTotal is what the leader counts of detaches by force.
 func (c *cluster) forcedTotal(want string) {
 	c.t.Helper()
 	text := "# HELP moorage_forced_detaches_total Volumes detached without their kubelet's report, by rule.\n# TYPE moorage_forced_detaches_total counter\n" + want
@@ -39,8 +37,7 @@ func (c *cluster) forcedTotal(want string) {
 	}
 }
 
-// The leader is killed when the API server has deleted the VolumeAttachment by force, and before its
-// answer: the next leader reports and counts it. The leader after that reports nothing twice.
+// The leader is killed before the answer of the forced deletion. Only the next leader reports it.
 func TestForcedDetachIsToldByTheNextLeader(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.tells, c.metrics, c.lost = true, report.NewMetrics(nil), make(chan struct{})

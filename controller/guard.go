@@ -18,27 +18,23 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// policyName names the ValidatingAdmissionPolicy, which the chart installs, and its binding, which the
-// Standalone controller creates once it leads. With both, only this controller writes volumesAttached.
+// policyName names the chart's ValidatingAdmissionPolicy and the Standalone leader's binding. With both,
+// only this controller writes volumesAttached.
 const (
 	policyName = "moorage-volumes-attached"
 	policyKind = "ValidatingAdmissionPolicy"
 )
 
 var (
-	// errUnguarded is why the controller does not lead in Standalone mode.
 	errUnguarded = errors.New("another attach/detach controller could write volumesAttached too: " +
 		"apply Moorage's policies (the chart's, or manifests/policies.yaml), or pass --skip-policy-check for development")
-	// errStandalone ends a process in Cooperative mode: a Standalone controller has led since it began.
-	errStandalone = errors.New("Standalone mode has begun meanwhile: this process ends, and the next one goes on in that mode")
-	// errHandOver ends a process that went on in Standalone mode.
-	errHandOver = errors.New("Standalone mode is handed over: this process ends, and the next one works in Cooperative mode")
-	// errAnotherRelease is why it does not lead beside another release of Moorage.
+	// errStandalone ends a process in Cooperative mode: a Standalone controller has led meanwhile.
+	errStandalone     = errors.New("Standalone mode has begun meanwhile: this process ends, and the next one goes on in that mode")
+	errHandOver       = errors.New("Standalone mode is handed over: this process ends, and the next one works in Cooperative mode")
 	errAnotherRelease = errors.New("another release of Moorage attaches and detaches in this cluster: uninstall one of the two")
 )
 
-// guardPause is between two attempts to read the policy, guardInterval between
-// two looks at it while the controller leads.
+// guardPause is between attempts to read the policy, guardInterval between a leader's looks.
 const (
 	guardPause    = time.Second
 	guardInterval = 10 * time.Second
@@ -47,13 +43,12 @@ const (
 // guard makes sure that exactly one controller can write volumesAttached: this one in Standalone mode,
 // kube-controller-manager's in Cooperative mode.
 //
-// The binding outlives the controller that created it: while no process leads, kube-controller-manager's
-// must not begin. It also decides the mode: while it exists, a controller that is installed for Cooperative
-// mode continues in Standalone mode. Otherwise no controller would attach after a rollback:
-// kube-controller-manager's is switched off or refused, and Moorage's waits for it. Standalone mode ends in
-// two ways. A person annotates the binding; or the policy is deleted for good, and the garbage collector
-// deletes the binding with it. If the policy is deleted and made again, the garbage collector deletes the
-// binding too, since the new policy has another UID. The leader makes the binding again.
+// The binding outlives its controller: without a leader, kube-controller-manager must not begin. With a
+// binding, a controller installed for Cooperative mode continues in Standalone mode: after a rollback no
+// controller would attach otherwise, since kube-controller-manager's is off or refused, and Moorage's waits
+// for it. A person ends Standalone mode by an annotation of the binding, or deletes the policy for good,
+// and the garbage collector deletes the binding. If the policy is made again, with another UID, the leader
+// remakes the binding.
 //
 // The binding reaches API servers with a delay: it stops mistakes. The tests in each JSON Patch keep two
 // writers apart at any instant.
@@ -61,15 +56,15 @@ type guard struct {
 	kube        kubernetes.Interface
 	namespace   string // of this release
 	cooperative bool
-	goesOn      bool // in Standalone mode, which a person may hand over
-	leads       bool // no other process has led since this one saw the binding, or made it
+	goesOn      bool // Standalone mode that a person may hand over
+	leads       bool // no other process has led since this one saw or made the binding
 	skip        bool
-	patience    time.Duration // how long await waits for what an installation has yet to create
+	patience    time.Duration // await's time for an installation's missing objects
 	interval    time.Duration // guardInterval if zero
 }
 
-// settle returns the guard of the controller's mode. If Standalone mode stands, that is the mode, also
-// in a controller installed for Cooperative mode.
+// settle returns the mode's guard: Standalone while that mode stands, even if installed for Cooperative
+// mode.
 func (g guard) settle(ctx context.Context) (guard, error) {
 	if !g.cooperative {
 		return g, nil
@@ -85,7 +80,7 @@ func (g guard) settle(ctx context.Context) (guard, error) {
 	return g, err
 }
 
-// await returns nil when this controller may lead, and an error when it must not.
+// await returns nil when this controller may lead.
 func (g guard) await(ctx context.Context) error {
 	return g.patiently(ctx, func(ctx context.Context) error {
 		_, err := g.check(ctx)
@@ -93,9 +88,8 @@ func (g guard) await(ctx context.Context) error {
 	})
 }
 
-// patiently calls look until it returns nil or an error that is final. While the API server
-// does not answer, it looks again; for the guard's patience also while the policy, or the
-// right to read it, is missing.
+// patiently calls look until nil or a final error. A silent API server is never final. For the guard's
+// patience, a missing policy or right is not final either.
 func (g guard) patiently(ctx context.Context, look func(context.Context) error) error {
 	began := time.Now()
 	return g.persist(ctx, func(err error) bool {
@@ -103,14 +97,12 @@ func (g guard) patiently(ctx context.Context, look func(context.Context) error) 
 	}, look)
 }
 
-// beingInstalled says whether an installation that is under way can mend the error: Helm creates
-// Deployments before kinds that it does not know, such as ValidatingAdmissionPolicy, and API servers
-// learn of new roles with a delay.
+// beingInstalled: a running installation can mend the error: Helm creates Deployments before kinds unknown
+// to it, such as ValidatingAdmissionPolicy, and API servers learn of roles with a delay.
 func beingInstalled(err error) bool {
 	return errors.Is(err, errUnguarded) || apierrors.IsForbidden(err)
 }
 
-// persist calls look until it returns nil or an error that is final.
 func (g guard) persist(ctx context.Context, final func(error) bool, look func(context.Context) error) error {
 	for !g.skip {
 		err := look(ctx)
@@ -127,7 +119,7 @@ func (g guard) persist(ctx context.Context, final func(error) bool, look func(co
 	return nil
 }
 
-// decided says whether the API server has answered that this controller must not lead.
+// decided: the API server's answer forbids leading.
 func decided(err error) bool {
 	for _, final := range []error{errUnguarded, errStandalone, errHandOver, errAnotherRelease} {
 		if errors.Is(err, final) {
@@ -137,8 +129,8 @@ func decided(err error) bool {
 	return apierrors.IsForbidden(err)
 }
 
-// keep does work while this controller alone may write volumesAttached, or in Cooperative mode
-// kube-controller-manager's. Work begins once the binding fits the mode, and ends when it no longer can.
+// keep does work while only this controller may write volumesAttached, or in Cooperative mode
+// kube-controller-manager's: from when the binding fits the mode until it no longer can.
 func (g guard) keep(ctx context.Context, work func(context.Context) error) error {
 	if err := g.persist(ctx, decided, g.establish); err != nil {
 		return err
@@ -162,8 +154,8 @@ func (g guard) keep(ctx context.Context, work func(context.Context) error) error
 	return err
 }
 
-// watch returns an error when this controller must no longer lead, and nil when
-// ctx is done. That the API server does not answer is no reason to stop.
+// watch returns an error when this controller must stop leading; nil: ctx is done. A silent API server is
+// no reason.
 func (g guard) watch(ctx context.Context) error {
 	if g.skip {
 		return nil
@@ -182,28 +174,26 @@ func (g guard) watch(ctx context.Context) error {
 		}
 		err := g.establish(ctx)
 		if g.goesOn && errors.Is(err, errUnguarded) && !missed {
-			missed = true // a tool may replace the policy; the next process would then work in the wrong mode
+			missed = true // a tool may replace the policy; the next process would have the wrong mode
 			continue
 		}
 		if err != nil && decided(err) && ctx.Err() == nil {
 			return err
 		}
-		missed = missed && err != nil // without an answer this look does not count
+		missed = missed && err != nil // a look without an answer does not count
 	}
 }
 
-// seen is what the guard goes by; nil: there is none.
+// seen is the guard's basis; nil: missing.
 type seen struct {
 	policy  *admissionv1.ValidatingAdmissionPolicy // not read in Cooperative mode
 	binding *admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// check reads the binding and the policy, and whether this controller may lead. It writes
-// nothing.
+// check reads the binding and the policy, and whether this controller may lead. It writes nothing.
 //
-// A controller that goes on in Standalone mode takes a missing binding for handed over before
-// it leads: another process may have led meanwhile, and removed the binding. While it leads
-// itself, no other process can have removed the binding for a hand-over.
+// Before it leads, a controller that goes on in Standalone mode takes a missing binding as handed over:
+// another leader may have removed it. While it leads, no other process can have done so.
 func (g guard) check(ctx context.Context) (seen, error) {
 	binding, err := g.binding(ctx)
 	is := seen{binding: binding}
@@ -226,8 +216,8 @@ func (g guard) check(ctx context.Context) (seen, error) {
 	return is, err
 }
 
-// establish creates the binding in Standalone mode where it is missing, or not the policy's,
-// and removes it in Cooperative mode, where it is handed over or has no effect.
+// establish creates a missing or outdated binding in Standalone mode. In Cooperative mode it removes a
+// binding that is handed over or has no effect.
 func (g guard) establish(ctx context.Context) error {
 	is, err := g.check(ctx)
 	switch {
@@ -241,7 +231,7 @@ func (g guard) establish(ctx context.Context) error {
 	case is.binding != nil && !outlives(is.binding, is.policy):
 		return nil
 	case is.binding != nil:
-		// The garbage collector is about to delete it. A write since the read makes this fail.
+		// The garbage collector deletes it anyway. A write since the read makes this fail.
 		if err := g.unbind(ctx, is.binding); err != nil {
 			return err
 		}
@@ -249,8 +239,7 @@ func (g guard) establish(ctx context.Context) error {
 	return g.bind(ctx, is.policy)
 }
 
-// outlives says whether a binding belongs to an earlier policy of the name. A binding without
-// an owner was installed by an older chart, or by hand.
+// outlives: the binding is an earlier policy's. An older chart, or a person, set no owner.
 func outlives(b *admissionv1.ValidatingAdmissionPolicyBinding, policy *admissionv1.ValidatingAdmissionPolicy) bool {
 	earlier := false
 	for _, owner := range b.OwnerReferences {
@@ -265,7 +254,7 @@ func outlives(b *admissionv1.ValidatingAdmissionPolicyBinding, policy *admission
 	return earlier
 }
 
-// unbind deletes exactly the version of the binding that was read.
+// unbind deletes only the version that was read.
 func (g guard) unbind(ctx context.Context, b *admissionv1.ValidatingAdmissionPolicyBinding) error {
 	as := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
 	err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, policyName, as)
@@ -275,8 +264,8 @@ func (g guard) unbind(ctx context.Context, b *admissionv1.ValidatingAdmissionPol
 	return nil
 }
 
-// bind creates the binding of this release. The policy owns it: with the policy gone, the
-// garbage collector deletes the binding, and a later installation does not find it.
+// bind creates this release's binding. The policy owns it: both are deleted together, and a later
+// installation does not find it.
 func (g guard) bind(ctx context.Context, policy *admissionv1.ValidatingAdmissionPolicy) error {
 	klog.FromContext(ctx).Info("From now on nobody else writes volumesAttached", "binding", policyName)
 	_, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, g.newBinding(policy), metav1.CreateOptions{})
@@ -286,7 +275,6 @@ func (g guard) bind(ctx context.Context, policy *admissionv1.ValidatingAdmission
 	return nil
 }
 
-// newBinding is the binding of this release, which goes with its policy.
 func (g guard) newBinding(policy *admissionv1.ValidatingAdmissionPolicy) *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -303,7 +291,7 @@ func (g guard) newBinding(policy *admissionv1.ValidatingAdmissionPolicy) *admiss
 	}
 }
 
-// binding reads the binding: nil when there is none.
+// binding is nil if there is none.
 func (g guard) binding(ctx context.Context) (*admissionv1.ValidatingAdmissionPolicyBinding, error) {
 	binding, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, policyName, metav1.GetOptions{})
 	switch {
@@ -315,14 +303,13 @@ func (g guard) binding(ctx context.Context) (*admissionv1.ValidatingAdmissionPol
 	return binding, nil
 }
 
-// foreign says whether a binding names another release. A binding without a release was installed by an
-// older chart, or by hand.
+// foreign: the binding names another release. An older chart, or a person, named no release.
 func (g guard) foreign(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
 	release := b.Annotations[v1alpha1.AnnotationRelease]
 	return release != "" && release != g.namespace
 }
 
-// policy reads the policy: nil when there is none.
+// policy is nil if there is none.
 func (g guard) policy(ctx context.Context) (*admissionv1.ValidatingAdmissionPolicy, error) {
 	policy, err := g.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, policyName, metav1.GetOptions{})
 	switch {
@@ -334,8 +321,7 @@ func (g guard) policy(ctx context.Context) (*admissionv1.ValidatingAdmissionPoli
 	return policy, nil
 }
 
-// policyStands returns the policy, and an error unless it is there, and the binding, if it is
-// there, denies.
+// policyStands errs unless the policy exists and any binding denies.
 func (g guard) policyStands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) (*admissionv1.ValidatingAdmissionPolicy, error) {
 	policy, err := g.policy(ctx)
 	switch {
@@ -349,8 +335,7 @@ func (g guard) policyStands(ctx context.Context, binding *admissionv1.Validating
 	return policy, nil
 }
 
-// stands says whether Standalone mode stands: the policy and its binding keep others from writing
-// volumesAttached, without a request to hand over.
+// stands: policy and binding keep others from writing volumesAttached, without a request to hand over.
 func (g guard) stands(ctx context.Context, binding *admissionv1.ValidatingAdmissionPolicyBinding) (bool, error) {
 	if binding == nil || !denies(binding) || handsOver(binding) {
 		return false, nil
@@ -359,7 +344,6 @@ func (g guard) stands(ctx context.Context, binding *admissionv1.ValidatingAdmiss
 	return policy != nil, err
 }
 
-// denies says whether a binding keeps others from writing volumesAttached.
 func denies(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
 	return b.Spec.PolicyName == policyName && slices.Contains(b.Spec.ValidationActions, admissionv1.Deny)
 }

@@ -38,7 +38,6 @@ func putBindingOf(s *apitest.Server, release string) *admissionv1.ValidatingAdmi
 	return b
 }
 
-// askHandOver asks for the end of Standalone mode, as a person does.
 func askHandOver(s *apitest.Server) {
 	var b admissionv1.ValidatingAdmissionPolicyBinding
 	s.Get("validatingadmissionpolicybindings", "", policyName, &b)
@@ -46,7 +45,6 @@ func askHandOver(s *apitest.Server) {
 	s.Put("validatingadmissionpolicybindings", &b)
 }
 
-// leadMode returns how a controller would lead: whether it is in Standalone mode, or why it must not lead.
 func (g guard) leadMode(ctx context.Context) (standalone bool, err error) {
 	if g, err = g.settle(ctx); err != nil {
 		return false, err
@@ -54,8 +52,8 @@ func (g guard) leadMode(ctx context.Context) (standalone bool, err error) {
 	return !g.cooperative, g.await(ctx)
 }
 
-// A controller leads only if exactly one controller can write volumesAttached. A controller installed
-// for Cooperative mode goes on in Standalone mode, if that stands.
+// Exactly one controller may be able to write volumesAttached. If Standalone mode stands, a Cooperative
+// controller goes on in it.
 func TestGuard(t *testing.T) {
 	guarded := func(s *apitest.Server) { putPolicy(s); putBindingOf(s, "moorage-system") }
 	tests := map[string]struct {
@@ -93,7 +91,6 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: it wrote %v before it leads", name, writes)
 		}
 	}
-	// Without an answer nothing is known, and nothing begins.
 	server := apitest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	server.Intercept(func(apitest.Request, func()) error {
@@ -105,8 +102,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Helm creates the policy after the controller, and an API server learns of the right to read
-// it later than of the controller: both are waited for, and what else is decided is not.
+// Helm creates the policy after the controller, and the right to read it arrives late.
 func TestGuardWaitsForTheInstallation(t *testing.T) {
 	server := apitest.Start(t)
 	refusals := []func() error{
@@ -139,18 +135,14 @@ func TestGuardWaitsForTheInstallation(t *testing.T) {
 	}
 }
 
-// bound says whether others are kept from writing volumesAttached.
 func bound(server *apitest.Server) bool {
 	return server.Get("validatingadmissionpolicybindings", "", policyName, &admissionv1.ValidatingAdmissionPolicyBinding{})
 }
 
-// The binding comes with the Standalone controller that leads and stays when that ends. A
-// Cooperative one goes on in Standalone mode, and removes the binding when a person asks for it.
+// A Cooperative controller removes the binding only when a person asks for it.
 func TestBindingOfTheLeader(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicy(server)
-	// lead leads once with the installed mode, and returns the error; want is whether others
-	// are kept from writing volumesAttached meanwhile.
 	lead := func(installed guard, want bool) error {
 		t.Helper()
 		installed.kube, installed.namespace = server.Kube, "moorage-system"
@@ -183,7 +175,7 @@ func TestBindingOfTheLeader(t *testing.T) {
 	}
 }
 
-// Work ends when the mode changes: two modes are never at work in one process.
+// Two modes never work in one process.
 func TestModeChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		before bool // others are kept from writing volumesAttached
@@ -217,7 +209,6 @@ func TestModeChanges(t *testing.T) {
 	}
 }
 
-// The binding goes with its policy: no person has to delete it after an uninstall.
 func TestPolicyOwnsTheBinding(t *testing.T) {
 	server := apitest.Start(t)
 	server.Put("validatingadmissionpolicies", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName, UID: "the-policy"}})
@@ -231,18 +222,15 @@ func TestPolicyOwnsTheBinding(t *testing.T) {
 	}
 }
 
-// putPolicyOf installs the policy with a UID of its own.
 func putPolicyOf(s *apitest.Server, uid types.UID) {
 	s.Put("validatingadmissionpolicies", &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policyName, UID: uid}})
 }
 
-// ownedBy says whether the binding is there, and belongs to the policy with this UID.
 func ownedBy(s *apitest.Server, uid types.UID) bool {
 	var b admissionv1.ValidatingAdmissionPolicyBinding
 	return s.Get("validatingadmissionpolicybindings", "", policyName, &b) && len(b.OwnerReferences) == 1 && b.OwnerReferences[0].UID == uid
 }
 
-// comesBack waits until the binding is there, and belongs to the policy with this UID.
 func comesBack(ctx context.Context, s *apitest.Server, uid types.UID) error {
 	end := time.After(patience)
 	for !ownedBy(s, uid) {
@@ -257,8 +245,7 @@ func comesBack(ctx context.Context, s *apitest.Server, uid types.UID) error {
 	return nil
 }
 
-// A binding that is lost while a controller leads in Standalone mode comes back, also if Cooperative
-// mode is installed: there was no hand-over. It is made again for a policy that is made again.
+// Without a hand-over, the lost binding comes back, also for a new policy.
 func TestBindingComesBack(t *testing.T) {
 	unbind := func(s *apitest.Server) { s.Remove("validatingadmissionpolicybindings", "", policyName) }
 	remade := func(s *apitest.Server) {
@@ -296,8 +283,7 @@ func TestBindingComesBack(t *testing.T) {
 	}
 }
 
-// A policy that is missing for a moment, as during a replacement, does not end Standalone mode if
-// another mode is installed: the next process would work in that mode.
+// Otherwise the next process would work in the other installed mode.
 func TestPolicyIsMissingForAMoment(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicyOf(server, "first")
@@ -329,8 +315,7 @@ func TestPolicyIsMissingForAMoment(t *testing.T) {
 	}
 }
 
-// A process that waited to lead while another one handed over does not bind again. A
-// hand-over that is asked for while the binding is made again is not lost.
+// A process that waited during the hand-over does not bind again.
 func TestHandOverIsNotUndone(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicyOf(server, "first")
@@ -371,7 +356,7 @@ func TestHandOverIsNotUndone(t *testing.T) {
 	}
 }
 
-// Work ends when the policy is taken away; not for a missing answer.
+// A missing answer does not end the work.
 func TestGuardIsKept(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicy(server)
@@ -408,7 +393,7 @@ func TestGuardIsKept(t *testing.T) {
 	}
 }
 
-// A process that waits to lead for a long time looks again before it begins.
+// A waiting process looks again before it begins.
 func TestGuardIsGoneBeforeWorkBegins(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicy(server)
@@ -427,7 +412,6 @@ func TestGuardIsGoneBeforeWorkBegins(t *testing.T) {
 	}
 }
 
-// Work that ends by itself keeps its result.
 func TestGuardOfWorkThatEnds(t *testing.T) {
 	server := apitest.Start(t)
 	putPolicy(server)
@@ -438,7 +422,6 @@ func TestGuardOfWorkThatEnds(t *testing.T) {
 	}
 }
 
-// In Standalone mode each FlexVolume is reported once in a term.
 func TestFlexVolumes(t *testing.T) {
 	flex := &corev1.FlexVolumeSource{Driver: "vendor/driver"}
 	volume := func(s *apitest.Server) {

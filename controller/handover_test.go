@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// unanswered is a leader with a write without an answer. It returns when that is so, and since when.
 func unanswered(t *testing.T, timeout time.Duration) (c *cluster, stop func(), since time.Time) {
 	t.Helper()
 	c = newCluster(t, 4, "n1")
@@ -33,8 +32,7 @@ func unanswered(t *testing.T, timeout time.Duration) (c *cluster, stop func(), s
 	return c, stop, <-broken
 }
 
-// The lease is handed over when a write without an answer can have no effect any
-// more.
+// The lease is handed over when the write can have no effect any more.
 func TestHandOverWaitsForTheLastWrite(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	_, stop, since := unanswered(t, timeout)
@@ -44,7 +42,6 @@ func TestHandOverWaitsForTheLastWrite(t *testing.T) {
 	}
 }
 
-// A lease that is lost is nothing to wait for: its next holder does.
 func TestLostLeaseIsNotWaitedFor(t *testing.T) {
 	c, stop, _ := unanswered(t, time.Hour)
 	close(c.lost)

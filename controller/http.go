@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// health answers probes: the process is healthy while it answers, and ready
-// when its caches are complete and the guard lets it lead, leading or not.
+// health: healthy while the process answers; ready when caches are complete and the guard permits it,
+// leading or not.
 type health struct {
 	synced  func() bool
 	guarded atomic.Bool // the guard has let it lead
@@ -35,8 +35,7 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// serve serves probes and metrics where Listen says, if it does, and returns the address. The
-// function it returns ends that.
+// serve returns the address, if Listen has one, and the function that ends it.
 func (c Config) serve(ctx context.Context, h *health, registry *prometheus.Registry) (address string, stop func(), err error) {
 	if c.Listen == "" {
 		return "", func() {}, nil

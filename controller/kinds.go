@@ -15,12 +15,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/watch"
 )
 
-// hearsEvery is about how often a controller that can't read NodeMountReports asks for them again.
+// hearsEvery is about the interval of new attempts to read NodeMountReports.
 const hearsEvery = time.Minute
 
-// kinds are the observed kinds: NodeMountReports as well, unless their definition is missing, or a role
-// older than this process does not permit it. Nodes are not heard then, and reports that an
-// AttachPolicy requires count as missing. An unreachable API server is assumed to serve them.
+// kinds lacks NodeMountReports if their definition is missing, or an old role does not permit them. Then
+// nodes are not heard, and reports that an AttachPolicy requires count as missing. An unreachable API
+// server is assumed to serve them.
 func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []watch.Kind, hears bool) {
 	if err := c.unheard(ctx, moorage); err != nil {
 		klog.FromContext(ctx).Info("What nodes say themselves is not observed: NodeMountReports can't be read", "error", err.Error())
@@ -29,7 +29,7 @@ func (c Config) kinds(ctx context.Context, moorage client.Interface) (kinds []wa
 	return append(watch.AllKinds(), watch.NodeWords), true
 }
 
-// unheard is the cause why NodeMountReports can't be read; nil: they can, as far as is known.
+// unheard is why NodeMountReports can't be read; nil: they can, or it is unknown.
 func (c Config) unheard(ctx context.Context, moorage client.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
@@ -41,8 +41,7 @@ func (c Config) unheard(ctx context.Context, moorage client.Interface) error {
 }
 
 // awaitNodeWords ends a process that could not read NodeMountReports at its start, once it can: the role or
-// the definition came later than its pod, and its next process hears the nodes. It returns when ctx is
-// done.
+// definition came later. It returns when ctx is done.
 func (c Config) awaitNodeWords(ctx context.Context, moorage client.Interface, every time.Duration, end context.CancelFunc) {
 	err := wait.PollUntilContextCancel(ctx, wait.Jitter(every, 1), false, func(ctx context.Context) (bool, error) {
 		_, err := moorage.NodeMountReports().List(ctx, metav1.ListOptions{Limit: 1})

@@ -18,8 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A controller that may not read NodeMountReports at its start goes on without, and ends once it may: the
-// next process hears the nodes.
+// The controller starts without NodeMountReports, and ends when it may read them: the next process hears
+// the nodes.
 func TestNodeWordsThatCanBeReadLater(t *testing.T) {
 	server := apitest.Start(t)
 	rest, err := connect.Rest(apitest.Kubeconfig(t, server.URL), "test")

@@ -8,10 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// An older definition of VolumeHolds drops the holder's bootID, after a rollback or
-// where definitions are applied apart from the chart. No pod waits for that, and no
-// hold is written again and again. Once the definition is of this release, holds name
-// the boot again.
+// An older definition of VolumeHolds drops bootID: no hold is written repeatedly for it.
 func TestOlderDefinitionWithoutBoot(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.Unknown("volumeholds", "holder.bootID")

@@ -19,13 +19,11 @@ import (
 
 const ebs = "ebs.csi.aws.com"
 
-// migrated adds a driver to a node that stands in for an in-tree plugin.
 func (c *cluster) migrated(node string) {
 	c.Put("csinodes", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{
 		Drivers: []storagev1.CSINodeDriver{{Name: ebs, NodeID: "i-" + node}}}})
 }
 
-// at says whether a volume is attached to a node and reported there.
 func (c *cluster) at(v ledger.VolumeID, node string) bool {
 	var n corev1.Node
 	c.Get("nodes", "", node, &n)
@@ -34,13 +32,10 @@ func (c *cluster) at(v ledger.VolumeID, node string) bool {
 	return reported && c.Get("volumeattachments", "", ledger.AttachmentName(v, ledger.NodeName(node)), &a) && a.Status.Attached
 }
 
-// gone says whether nothing is left of a volume at a node.
 func (c *cluster) gone(v ledger.VolumeID, node string) bool {
 	return !c.at(v, node) && !c.Get("volumeattachments", "", ledger.AttachmentName(v, ledger.NodeName(node)), &storagev1.VolumeAttachment{})
 }
 
-// An in-tree PersistentVolume is attached and detached by its plugin's CSI driver, and under that
-// driver's names, for any maker of the attachment.
 func TestMigratedVolume(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.migrated("n1")
@@ -60,9 +55,6 @@ func TestMigratedVolume(t *testing.T) {
 	c.until("nothing of it is left", func() bool { return c.gone(volume, "n1") })
 }
 
-// A volume that a pod names in its own spec gets an attachment with that spec
-// for a source, and leaves when the pod is gone, though no PersistentVolume
-// tells of it.
 func TestMigratedInlineVolume(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.migrated("n1")
@@ -85,8 +77,7 @@ func TestMigratedInlineVolume(t *testing.T) {
 	c.until("nothing of it is left", func() bool { return c.gone(volume, "n1") })
 }
 
-// Changes during a broken watch are found by the next list: a pod that is gone releases its volume, a
-// new pod gets it.
+// The next list finds changes during a broken watch.
 func TestEventsAreLost(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("left")
@@ -102,8 +93,6 @@ func TestEventsAreLost(t *testing.T) {
 	c.until("the old volume is detached", func() bool { return c.attachment("left", "n1") == nil && !c.reported("left", "n1") })
 }
 
-// A pod counts with any scheduler: another scheduler's pod, and a static manifest's, whose mirror the
-// API server has. API servers admit no mirror pod with a claim.
 func TestPodsOfEveryOrigin(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.Put("csinodes", &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{
@@ -130,7 +119,7 @@ func TestPodsOfEveryOrigin(t *testing.T) {
 	}
 	c.lead(1)
 	c.until("both that live have their volumes", func() bool { return c.reported("p0", "n1") && c.at(inline, "n1") })
-	// Terminating before it ever had its volume: it will never mount it.
+	// Terminating before its volume came: it will never mount it.
 	for _, w := range c.Writes() {
 		if strings.Contains(w, va("p2", "n1")) {
 			t.Errorf("an attach for a pod that goes away: %s", w)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// terminating has a pod be deleted without a kubelet to end it.
 func (c *cluster) terminating(name string) {
 	var pod corev1.Pod
 	c.Get("pods", "shop", name, &pod)
@@ -20,9 +19,7 @@ func (c *cluster) terminating(name string) {
 	c.Put("pods", &pod)
 }
 
-// A node is given up: once it is out of service, and not Ready, its terminating pods are removed at
-// once, those without volumes too, and with them its volumes are free. No other pod is touched, and
-// none on a Ready node.
+// The terminating pods of a node that is out of service and not Ready are removed; no others.
 func TestOutOfService(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	for _, name := range []string{"data", "other"} {

@@ -16,8 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod bound without Moorage gets its volume, and releases it: these writes, in this order, and no
-// other.
 func TestPodWithoutTicket(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -41,7 +39,6 @@ func TestPodWithoutTicket(t *testing.T) {
 	}
 }
 
-// While the kubelet reports a volume in use, nothing of it is touched.
 func TestVolumeInUseStays(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -60,7 +57,6 @@ func TestVolumeInUseStays(t *testing.T) {
 	c.until("the volume is detached", func() bool { return c.attachment("data", "n1") == nil })
 }
 
-// A pod that is bound is told once its volume is safe to mount.
 func TestBoundPodIsTold(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -83,7 +79,6 @@ func TestBoundPodIsTold(t *testing.T) {
 	}
 }
 
-// The last slot goes to one ticket; all others are refused, with the cause.
 func TestLimit(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	for _, name := range names("p", 5) {
@@ -110,8 +105,6 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A volume changes its node: the old attachment is gone before the new one
-// begins.
 func TestHandover(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.disk("data")
@@ -140,9 +133,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// A pod comes back while the detach of its volume fails; the controller dies
-// in between. Once the detach succeeds, the volume is attached and reported
-// again.
+// The controller dies during the failing detach; the pod comes back.
 func TestReaddAfterFailedDetach(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -173,8 +164,7 @@ func TestReaddAfterFailedDetach(t *testing.T) {
 	c.until("the volume is reported again", func() bool { return c.reported("data", "n1") && c.attachment("data", "n1").DeletionTimestamp == nil })
 }
 
-// The driver's words of a refused attach are on the hold and on the pod, and go with it: that is two
-// writes of the hold, beside its creation.
+// The hold has two writes beside its creation.
 func TestRefusedAttach(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -215,7 +205,7 @@ func TestRefusedAttach(t *testing.T) {
 	}
 }
 
-// A new leader makes every commit of its predecessor fail, before it grants anything itself.
+// All commits of the predecessor fail before the first grant.
 func TestTakeOver(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -238,7 +228,6 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A ticket waits for a volume that a pod has at another node, and its condition names that pod.
 func TestTicketForAHeldVolume(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2")
 	c.disk("data")
@@ -252,7 +241,6 @@ func TestTicketForAHeldVolume(t *testing.T) {
 	}
 }
 
-// The driver has no room at the node: a ticket is told in the driver's words.
 func TestNodeExhausted(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")
@@ -267,7 +255,6 @@ func TestNodeExhausted(t *testing.T) {
 	})
 }
 
-// A ticket without a pod: granted, satisfied, and over with its time.
 func TestManualTicket(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")

@@ -14,15 +14,11 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// maxAttempts bounds the attempts at a write that is refused for good while other
-// volumes are attached: the pauses between them double from 0.2 s, so that the tenth
-// comes after more than a minute and a half.
+// Pauses double from 0.2 s: the tenth attempt comes after more than a minute and a half.
 const maxAttempts = 10
 
 var attachments = schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"}
 
-// refuse has the API server answer every request of this name with an error, and counts
-// them.
 func (c *cluster) refuse(request string, refusal error) *atomic.Int32 {
 	var attempts atomic.Int32
 	c.Intercept(func(r apitest.Request, serve func()) error {
@@ -36,8 +32,6 @@ func (c *cluster) refuse(request string, refusal error) *atomic.Int32 {
 	return &attempts
 }
 
-// goesOn attaches other volumes, one by one, and fails if the refused one was tried too often
-// meanwhile.
 func (c *cluster) goesOn(attempts *atomic.Int32) {
 	c.t.Helper()
 	c.until("it is refused", func() bool { return attempts.Load() > 0 })
@@ -51,9 +45,7 @@ func (c *cluster) goesOn(attempts *atomic.Int32) {
 	}
 }
 
-// A VolumeAttachment whose creation a policy or webhook refuses is retried after growing pauses: the
-// attempt's own changes in the ledger do not cut them short. Other volumes are attached meanwhile, and news
-// from outside ends the pause.
+// The attempt's own changes do not cut the pauses short; news from outside does.
 func TestRefusedCreation(t *testing.T) {
 	for name, refusal := range map[string]error{
 		"forbidden": apierrors.NewForbidden(attachments, va("data", "n1"), errors.New("denied by a policy")),

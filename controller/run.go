@@ -27,22 +27,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// resync is how often everything is looked at without a reason: a safety net
-// that nothing relies on.
+// resync is the interval of full looks without a reason: a safety net only.
 const resync = 5 * time.Minute
 
-// maxBackgroundWrites is the number of simultaneous writes without a waiter: the ends of reservations,
-// the status of pods. A slow API server is kept for writes that pods wait for.
+// maxBackgroundWrites limits parallel writes without a waiter: ends of reservations, pods' status. A slow
+// API server is kept for writes that pods wait for.
 const maxBackgroundWrites = 8
 
-// gatherInterval is how often a node's unused volumes without a waiter leave its volumesAttached, in
-// one write.
+// gatherInterval is how often a node's unused volumes without a waiter leave volumesAttached.
 const gatherInterval = time.Second
 
-// flexInterval is how soon a FlexVolume that comes during a term is told.
 const flexInterval = 30 * time.Second
 
-// wakers is how many goroutines hand on touched objects.
 const wakers = 4
 
 // Run runs the controller until ctx is done. It returns lead.ErrLost when
@@ -52,7 +48,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting", "version", report.Version, "mode", config.Mode)
-	var observer *watch.Observer // there before the first scrape
+	var observer *watch.Observer // before the first scrape
 	metrics := report.NewMetrics(func() ledger.Snapshot { return observer.Snapshot() })
 	connection := config.connection()
 	connection.Watches = metrics.Watches
@@ -107,7 +103,6 @@ func Run(ctx context.Context, config Config) error {
 	return leadTerms(ctx, guard, termConfig{Config: config, clients: clients, observer: observer, metrics: metrics, fences: fences, contents: contents})
 }
 
-// leadTerms stands for election, and serves each term that is won.
 func leadTerms(ctx context.Context, g guard, each termConfig) error {
 	return lead.Lead(ctx, each.election(), each.clients.Lease, func(ctx context.Context, t lead.Term) error {
 		return g.keep(ctx, func(ctx context.Context) error {
@@ -119,8 +114,8 @@ func leadTerms(ctx context.Context, g guard, each termConfig) error {
 	})
 }
 
-// restrain tells the ledger which facts are no proof, or not yet: no time, if the flag says so; and
-// Nodes' conditions about storages, before the comparison with NetworkFences.
+// restrain tells the ledger what is no proof: time, if the flag says so; and Nodes' conditions about
+// storages, before the comparison with NetworkFences.
 func (c Config) restrain(observer *watch.Observer) {
 	if c.NoForceOnTimeout {
 		observer.Apply(ledger.NoForceOnTimeout{})
@@ -128,7 +123,7 @@ func (c Config) restrain(observer *watch.Observer) {
 	observer.Apply(ledger.CutOffBelieved{Believed: false})
 }
 
-// watchFences watches csi-addons' objects; nil without the option.
+// watchFences is nil without the option.
 func (c Config) watchFences(clients *connect.Clients, snapshot func() ledger.Snapshot) (*networkfence.Watcher, error) {
 	if !c.NetworkFences {
 		return nil, nil
@@ -136,8 +131,7 @@ func (c Config) watchFences(clients *connect.Clients, snapshot func() ledger.Sna
 	return networkfence.NewWatcher(clients.ReadAny, snapshot)
 }
 
-// watchContents watches the contents of snapshots, when a policy asks for that; nil where no
-// tickets are made for operations.
+// watchContents is nil without tickets for operations.
 func (c Config) watchContents(clients *connect.Clients) *operation.Watcher {
 	if !c.OperationTickets {
 		return nil
@@ -145,7 +139,6 @@ func (c Config) watchContents(clients *connect.Clients) *operation.Watcher {
 	return operation.NewWatcher(clients.Read.Discovery(), clients.ReadAny)
 }
 
-// termConfig is what one term of leading works with.
 type termConfig struct {
 	Config
 	clients  *connect.Clients
@@ -155,19 +148,16 @@ type termConfig struct {
 	fences   *networkfence.Watcher // nil without NetworkFences
 	contents *operation.Watcher    // nil without tickets for operations
 	term     lead.Term
-	leading  func() // called when the first decision may be made
+	leading  func() // called when the first decision is allowed
 }
 
-// backgroundShare is the part of QPS for requests that no pod waits for, beside all others: each may be
-// a page of a list.
+// backgroundShare is the part of QPS for requests without a waiting pod.
 const backgroundShare = 10
 
-// writesAtOnce is how many tickets for operations are made and ended in a burst.
 const writesAtOnce = 10
 
-// serveTerm decides and writes until ctx is done, and returns when the last
-// write is answered, or can have no effect any more: the next leader of a lease
-// that is handed over waits for nothing.
+// serveTerm decides and writes until ctx is done and no write can have an effect any more: the next leader
+// of a handed-over lease waits for nothing.
 func serveTerm(ctx context.Context, c termConfig) error {
 	if err := c.observer.WaitForSync(ctx); err != nil {
 		return err
@@ -199,8 +189,8 @@ func serveTerm(ctx context.Context, c termConfig) error {
 	return nil
 }
 
-// handOver waits until no write can have an effect any more, which takes the write
-// timeout at most. After a lease that is lost the next leader waits itself.
+// handOver waits, at most the write timeout, until no write can have an effect. After a lost lease the next
+// leader waits itself.
 func handOver(ctx context.Context, executor *write.Executor, t lead.Term) {
 	left := executor.OutlastUnanswered()
 	if left <= 0 {
@@ -213,7 +203,7 @@ func handOver(ctx context.Context, executor *write.Executor, t lead.Term) {
 	}
 }
 
-// stages are the controllers of a term: the whole program in one list.
+// stages are a term's controllers: the whole program in one list.
 type stages struct {
 	attachments  *attachment.Controller
 	tickets      *ticket.Controller
@@ -264,7 +254,7 @@ func newStages(c termConfig, executor *write.Executor) (*stages, error) {
 	return &stages{attachments, tickets, volumeStatus, policies, fences, operations, checker, newWake(c.observer, attachments, tickets, volumeStatus, policies, checker)}, nil
 }
 
-// newTruthCheck makes the truth check. It returns nil with DisableTruthCheck.
+// newTruthCheck returns nil with DisableTruthCheck.
 func newTruthCheck(c termConfig, repair truth.Repair, waits func(ledger.VolumeID) bool) (*truth.Checker, error) {
 	if c.DisableTruthCheck {
 		return nil, nil
@@ -274,7 +264,7 @@ func newTruthCheck(c termConfig, repair truth.Repair, waits func(ledger.VolumeID
 	})
 }
 
-// newFences makes the controller of NetworkFences; nil without the option.
+// newFences returns nil without the option.
 func newFences(c termConfig) (*networkfence.Controller, error) {
 	if c.fences == nil {
 		return nil, nil
@@ -285,7 +275,7 @@ func newFences(c termConfig) (*networkfence.Controller, error) {
 	})
 }
 
-// newOperations makes the controller of tickets for operations; nil without the option.
+// newOperations returns nil without the option.
 func newOperations(c termConfig) (*operation.Controller, error) {
 	if c.contents == nil {
 		return nil, nil
@@ -297,7 +287,6 @@ func newOperations(c termConfig) (*operation.Controller, error) {
 	})
 }
 
-// depths are how much is due, by the names that the metric has.
 func (s *stages) depths() map[string]func() int {
 	depths := map[string]func() int{
 		"volumes": s.attachments.Depth,
@@ -346,7 +335,6 @@ func (s *stages) run(ctx context.Context, c termConfig, executor *write.Executor
 	}
 }
 
-// audit looks for broken invariants, and forgets objects that are gone.
 func (s *stages) audit(ctx context.Context, c termConfig, executor *write.Executor) {
 	snapshot := c.observer.Snapshot()
 	executor.Prune(snapshot)

@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// backupTicket puts a ticket of type Backup at n1 for claims.
 func (c *cluster) backupTicket(name string, claims ...string) {
 	k := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -29,7 +28,6 @@ func (c *cluster) backupTicket(name string, claims ...string) {
 	c.Put("volumetickets", k)
 }
 
-// told is condition Granted of a ticket that is not a pod's, empty without.
 func (c *cluster) told(name string) metav1.Condition {
 	var t v1alpha1.VolumeTicket
 	c.Get("volumetickets", "shop", name, &t)
@@ -39,8 +37,7 @@ func (c *cluster) told(name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// A free slot goes to the first ticket that lacks only a slot, also if a ticket that ranks before asks
-// for another's volume and waits; only the ticket that gets it is written.
+// The first ticket that lacks only a slot gets it, even behind a ticket that waits for a volume.
 func TestFreedSlotIsTold(t *testing.T) {
 	c := newCluster(t, 1, "n1", "n2")
 	waiting := names("w", 20)
@@ -77,8 +74,7 @@ func TestFreedSlotIsTold(t *testing.T) {
 	}
 }
 
-// A ticket whose status can't be written, for example by a policy of its namespace, delays the answer of no
-// other ticket at its node.
+// A policy may refuse a ticket's status; other tickets get their answer.
 func TestUnwritableTicketSilencesNobody(t *testing.T) {
 	c := newCluster(t, 1, "n1")
 	for _, name := range []string{"x", "a", "b"} {

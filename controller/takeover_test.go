@@ -15,12 +15,10 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// refused is the answer of a policy that is not ours.
 func refused(name string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "volumetickets"}, name, nil)
 }
 
-// refuseStatus has writes of a ticket's status refused while the returned value is true.
 func (c *cluster) refuseStatus(name string) *atomic.Bool {
 	refuses := &atomic.Bool{}
 	refuses.Store(true)
@@ -39,8 +37,6 @@ func (c *cluster) isGranted(pod string) bool {
 	return g != nil && g.Status == metav1.ConditionTrue
 }
 
-// A ticket whose status cannot be written stops neither the term nor other tickets, and is granted once
-// its epoch is written.
 func TestTicketThatCannotBeTakenOver(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	for _, disk := range []string{"bound", "poor", "rich"} {
@@ -67,8 +63,7 @@ func TestTicketThatCannotBeTakenOver(t *testing.T) {
 	}
 }
 
-// The leader before may have granted a ticket that can't be taken over: its slot goes to no ticket that
-// ranks before it.
+// The former leader may have granted it: no earlier ticket gets its slot.
 func TestTicketInDoubtKeepsItsSlot(t *testing.T) {
 	c := newCluster(t, 1, "n1")
 	c.disk("poor")
@@ -98,7 +93,6 @@ func TestTicketInDoubtKeepsItsSlot(t *testing.T) {
 	c.until("the one that ranks before is granted", func() bool { return says() == v1alpha1.ReasonGranted })
 }
 
-// Attaches for bound pods wait for no ticket.
 func TestAttachWaitsForNoTicket(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("bound")

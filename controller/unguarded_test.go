@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Without the policy on volumesAttached nothing is written: not even the Lease is taken while another
-// controller could write as well.
+// Without the policy, not even the Lease is taken.
 func TestNothingIsWrittenUnguarded(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.disk("data")

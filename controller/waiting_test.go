@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// asks puts a Manual ticket at a node for claims.
 func (c *cluster) asks(name, node string, claims ...string) {
 	k := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -28,7 +27,6 @@ func (c *cluster) asks(name, node string, claims ...string) {
 	c.Put("volumetickets", k)
 }
 
-// answer is the reason of condition Granted of a ticket that asks: Granted once it is.
 func (c *cluster) answer(name string) string {
 	var t v1alpha1.VolumeTicket
 	c.Get("volumetickets", "shop", name, &t)
@@ -38,8 +36,7 @@ func (c *cluster) answer(name string) string {
 	return ""
 }
 
-// A ticket behind a ticket whose grant can't be written is checked again when that ticket gets a cause to
-// wait.
+// The first ticket's grant can't be written; its cause to wait wakes the second.
 func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
 	c := newCluster(t, 4, "n1", "n2", "n4")
 	c.disk("v")
@@ -56,8 +53,7 @@ func TestWhoWaitsIsWokenByWhatAnotherIsTold(t *testing.T) {
 	c.until("the second has the other volume", func() bool { return c.answer("c-u") == v1alpha1.ReasonGranted })
 }
 
-// A ticket's message is true: an existing claim is not called missing, though it leads to no volume
-// yet.
+// The claim leads to no volume yet.
 func TestClaimThatIsThereIsNotCalledMissing(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	c.Put("storageclasses", &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: driver, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)})
@@ -72,7 +68,6 @@ func TestClaimThatIsThereIsNotCalledMissing(t *testing.T) {
 	c.until("it is told that the claim is not bound", func() bool { return c.answer("t") == "ClaimUnbound" })
 }
 
-// A bound pod gets its claim's present cause of a wait, also while the claim leads to no volume.
 func TestPodIsToldOfItsClaim(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	c.lead(1)
@@ -88,13 +83,13 @@ func TestPodIsToldOfItsClaim(t *testing.T) {
 	c.until("it is told that the claim has lost its volume", func() bool { return told("ClaimLost") })
 }
 
-// A volume that detachDelay keeps at its node leaves when another takes the last slot.
+// detachDelay yields to the last slot.
 func TestDelayedVolumeLeavesAFullNode(t *testing.T) {
 	c := newCluster(t, 2, "n1")
 	c.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "delay"}, Spec: v1alpha1.AttachPolicySpec{Driver: driver, DetachDelay: &metav1.Duration{Duration: time.Hour}}})
 	c.disk("one")
 	c.disk("two")
-	for _, name := range []string{"one", "two"} { // shared, so that no hold is written, and has them looked at
+	for _, name := range []string{"one", "two"} { // shared, so that no hold is written
 		var pv corev1.PersistentVolume
 		c.Get("persistentvolumes", "", name, &pv)
 		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}

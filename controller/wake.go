@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// wake hands every touched object to the stage that decides on it.
 type wake struct {
 	observer     *watch.Observer
 	attachments  *attachment.Controller
@@ -37,7 +36,7 @@ func newWake(o *watch.Observer, a *attachment.Controller, t *ticket.Controller, 
 	return w
 }
 
-// touched is called from informers' goroutines.
+// touched comes from informers' goroutines.
 func (w *wake) touched(t ledger.Touched) {
 	for _, v := range t.Volumes {
 		w.volumeStatus.AddEnded(v) // first: its pods are told before the detach
@@ -61,14 +60,13 @@ func (w *wake) touched(t ledger.Touched) {
 		w.volumeStatus.Add(pod)
 	}
 	if len(t.Policies) > 0 {
-		w.policies.All() // one policy may take effect by another's change
+		w.policies.All() // a policy's change may bring another into effect
 	}
 	for _, name := range t.Policies {
 		w.policies.Add(name)
 	}
 }
 
-// volume wakes the tickets and pods that a volume matters to.
 func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
 	tickets, pods, _ := protocol.Users(w.observer.Snapshot(), id)
 	for _, ticket := range tickets {
@@ -80,8 +78,7 @@ func (w *wake) volume(_ context.Context, id ledger.VolumeID) (time.Duration, err
 	return 0, nil
 }
 
-// node wakes the tickets that end with a node, and the volumes that need its slots, and clears an
-// out-of-service node.
+// node also clears an out-of-service node.
 func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error) {
 	s := w.observer.Snapshot()
 	for _, id := range protocol.EmptiedWith(s, n) {
@@ -97,8 +94,7 @@ func (w *wake) node(_ context.Context, n ledger.NodeName) (time.Duration, error)
 	return 0, nil
 }
 
-// all wakes everything. If there are many volumes and pods to look at, as at a start, or to write on,
-// as when a cluster is adopted, objects touched meanwhile do not wait for them.
+// all wakes everything. Objects touched meanwhile do not wait for the rest.
 func (w *wake) all() {
 	s := w.observer.Snapshot()
 	w.policies.All()

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// podIn puts a pod of claim data in a phase.
 func (c *cluster) podIn(phase corev1.PodPhase, node string) {
 	c.t.Helper()
 	pod := corev1.Pod{
@@ -28,7 +27,6 @@ func (c *cluster) podIn(phase corev1.PodPhase, node string) {
 	c.Put("pods", &pod)
 }
 
-// A bound pod whose volume the driver refuses is in a metric by its reason, while a process leads.
 func TestStuckPodIsMeasured(t *testing.T) {
 	c := newCluster(t, 4, "n1")
 	c.metrics = report.NewMetrics(ledger.New().Snapshot)

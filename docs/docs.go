@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the pages that programs quote, so that a page and a
-// program can't say two different things.
+// Package docs holds the pages that programs quote, so that a page and a program can't differ.
 package docs
 
 import _ "embed"

@@ -17,8 +17,6 @@ import (
 
 var applied = regexp.MustCompile(`kubectl apply -f (\S+)`)
 
-// What the sandbox says to try first is there: a Deployment with a claim, in a namespace that
-// has opted in.
 func TestTheExampleIsOne(t *testing.T) {
 	m := applied.FindStringSubmatch(text(t, filepath.Join(root, "test/sandbox/cli/up.go")))
 	if m == nil {

@@ -15,7 +15,6 @@ import (
 	"testing"
 )
 
-// cell is a number in a page of results, which tests hold to the result files.
 type cell struct {
 	page, heading, row string
 	column             int // 1 is the first after the row's name
@@ -34,8 +33,7 @@ const (
 	loadedNodes = "LoadedNodesCSIPVsRWO 500Nodes"
 )
 
-// quotes are the sentences of users' pages with measured numbers, each with the cells
-// that they are from.
+// quotes are measured sentences of users' pages, with their cells.
 var quotes = []struct {
 	page, says string
 	from       []cell
@@ -49,7 +47,6 @@ var quotes = []struct {
 	{"operate/quickstart.md", "about %s MiB of the heap are live", []cell{{attachPage, "## The core", "observe Start", 5}}},
 }
 
-// What users' pages say was measured is what the pages of results say.
 func TestMeasuredNumbersAreThoseOfTheResults(t *testing.T) {
 	for _, q := range quotes {
 		var numbers []any
@@ -62,8 +59,7 @@ func TestMeasuredNumbersAreThoseOfTheResults(t *testing.T) {
 	}
 }
 
-// The README's cost is what the run with many nodes had at rest: the memory of both leaders, and
-// their processor time for a second.
+// The runs had many nodes, at rest.
 func TestTheCostIsMeasured(t *testing.T) {
 	var result struct {
 		Runs []struct {
@@ -90,7 +86,6 @@ func TestTheCostIsMeasured(t *testing.T) {
 	}
 }
 
-// What the page says of drains is what the runs had.
 func TestDrainsAreMeasured(t *testing.T) {
 	drains := runs(t, "drain")
 	seconds := func(run int, what string) string {
@@ -104,13 +99,11 @@ func TestDrainsAreMeasured(t *testing.T) {
 	}
 }
 
-// counted is what a result file has counted in one run.
 type counted struct {
 	Mode   string
 	Counts map[string]int
 }
 
-// runs are those of a result file.
 func runs(t *testing.T, name string) []counted {
 	t.Helper()
 	var file struct{ Runs []counted }
@@ -123,7 +116,6 @@ func runs(t *testing.T, name string) []counted {
 	return file.Runs
 }
 
-// What the page says of frames is what the result file says.
 func TestFramesAreMeasured(t *testing.T) {
 	var file struct {
 		Benchmarks []struct {
@@ -147,7 +139,6 @@ func TestFramesAreMeasured(t *testing.T) {
 	}
 }
 
-// attachRuns are the runs of result files of attach and detach whose disks take that long, by what ran.
 func attachRuns(t *testing.T, latency string, files ...string) map[string][]attachRun {
 	t.Helper()
 	runs := map[string][]attachRun{}
@@ -176,13 +167,12 @@ type attachRun struct {
 	AttachWrites, DetachWrites []struct{ Count float64 }
 }
 
-// median is the nearest-rank median of a step's samples, in seconds.
+// nearest-rank median, in seconds
 func (r *attachRun) median(step string) string {
 	list := slices.Sorted(slices.Values(r.SamplesMs[step]))
 	return fmt.Sprintf("%.2f s", list[(len(list)+1)/2-1]/1000)
 }
 
-// perPod is how many writes there are for each pod.
 func (r *attachRun) perPod(writes []struct{ Count float64 }) string {
 	sum := 0.0
 	for _, w := range writes {
@@ -191,8 +181,7 @@ func (r *attachRun) perPod(writes []struct{ Count float64 }) string {
 	return fmt.Sprintf("%.1f", sum/r.Case.Pods)
 }
 
-// What the pages say of 200 pods at once, and of volumes provisioned on first use, is what the runs had: upstream's
-// first, then Moorage's.
+// upstream's number first, then Moorage's
 func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
 	const page = summaryPage
 	burst, first := attachRuns(t, "1s", "burst-200.json"), attachRuns(t, "0s", "first-use.json")
@@ -224,7 +213,7 @@ func TestNumbersOfBurstsAreThoseOfTheRuns(t *testing.T) {
 	}
 }
 
-// What the page says of 1,000 nodes is what the runs had: upstream's first, then Moorage's.
+// upstream's number first, then Moorage's
 func TestNumbersOfManyNodesAreThoseOfTheRuns(t *testing.T) {
 	var result struct {
 		Runs []struct {
@@ -274,14 +263,10 @@ func (c cell) read(t *testing.T) string {
 	return ""
 }
 
-// lost are commits that results name and that the history no longer has; the page
-// says why.
 var lost = map[string]string{
 	"aa639aba8227": "internals/benchmarks-attach.md",
 }
 
-// The commits that result files and pages name are in the history, so that everybody
-// can measure them again.
 func TestNamedCommitsExist(t *testing.T) {
 	results, err := filepath.Glob(root + "/test/bench/results/*.json")
 	web, webErr := filepath.Glob(root + "/test/bench/web/results/*.json")
@@ -313,8 +298,7 @@ func TestNamedCommitsExist(t *testing.T) {
 	}
 }
 
-// wholeHistory says whether this is a clone with its history. In a release's archive
-// and in a shallow clone nobody can tell which commits there are.
+// A release's archive and a shallow clone lack the commits.
 func wholeHistory(t *testing.T) bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "rev-parse", "--is-shallow-repository").Output()

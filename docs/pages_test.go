@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/words"
 )
 
-// root is the module's.
 const root = ".."
 
 var (
@@ -22,7 +21,6 @@ var (
 	punct = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// Every link of a page to another one, or into one, leads somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
@@ -48,7 +46,6 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Every page that a message, a comment or the chart names is there, with its section.
 func TestNamedPagesExist(t *testing.T) {
 	named := regexp.MustCompile(`\bdocs/([a-z0-9/-]+\.md)(?:#([a-z0-9-]+))?`)
 	found := 0
@@ -81,7 +78,6 @@ func TestNamedPagesExist(t *testing.T) {
 	}
 }
 
-// The map lists every page; the decisions have a list of their own.
 func TestEveryPageIsListed(t *testing.T) {
 	lists := map[string]string{"decisions": "decisions/README.md", "operate": "README.md", "internals": "README.md", ".": "README.md"}
 	for folder, list := range lists {
@@ -102,13 +98,11 @@ func TestEveryPageIsListed(t *testing.T) {
 	}
 }
 
-// usersPages are the ten pages for users.
 var usersPages = []string{
 	"../README.md", "kubectl.md", "operate/quickstart.md", "operate/modes.md", "operate/dead-nodes.md", "operate/drains.md",
 	"operate/limits.md", "operate/tickets.md", "operate/troubleshooting.md", "operate/upgrade.md",
 }
 
-// The pages for users are short enough to be read in an hour.
 func TestUsersPagesAreShort(t *testing.T) {
 	const most = 12000
 	words := 0
@@ -123,8 +117,7 @@ func TestUsersPagesAreShort(t *testing.T) {
 	}
 }
 
-// What users read says things in the usual words: the pages, and what the chart prints, asks for
-// and alerts with.
+// The chart's texts count too: prints, questions and alerts.
 func TestUsersPagesSayItPlainly(t *testing.T) {
 	users := []string{"../README.md", "../charts/moorage/files/alerts.yaml", "../charts/moorage/templates/NOTES.txt", "../charts/moorage/values.yaml"}
 	for _, pattern := range []string{"*.md", "operate/*.md"} {
@@ -144,7 +137,6 @@ func TestUsersPagesSayItPlainly(t *testing.T) {
 	}
 }
 
-// The versions that people are told are those that the module is built with.
 func TestVersionsAreThoseOfTheModule(t *testing.T) {
 	page := text(t, "internals/compatibility.md")
 	for module, told := range map[string]string{
@@ -161,7 +153,6 @@ func TestVersionsAreThoseOfTheModule(t *testing.T) {
 	}
 }
 
-// pages are the files of Markdown, by their path from here.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -191,8 +182,7 @@ func text(t *testing.T, file string) string {
 	return string(data)
 }
 
-// anchors are the fragments that lead to a page's headings, as GitHub makes
-// them: small letters, no punctuation, a dash for each space.
+// GitHub's anchors: small letters, no punctuation, a dash for each space.
 func anchors(page string) []string {
 	var found []string
 	code := false

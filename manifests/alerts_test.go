@@ -44,7 +44,6 @@ func alerts(t *testing.T, values string) map[string][]alertRule {
 	return out
 }
 
-// sections are a page's headings of a level: "##".
 func sections(t *testing.T, page, level string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(page)
@@ -60,7 +59,6 @@ func sections(t *testing.T, page, level string) []string {
 	return out
 }
 
-// Each alert has a section of its name with the remedy, in words.
 func TestEachAlertHasARunbook(t *testing.T) {
 	groups := alerts(t, strings.Replace(attachers, "{name: disk", "{name: other.example.com, namespace: x, serviceAccount: x, podLabels: {app: x}}\n    - {name: disk", 1))
 	var names []string
@@ -83,8 +81,7 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// Alerts and dashboard use the metrics in docs/metrics.md; tests of the components compare that
-// page with their metrics.
+// Tests of the components compare docs/metrics.md with their metrics.
 func TestWhatIsAskedForIsMeasured(t *testing.T) {
 	measured := metricstest.Listed(t, "../docs/metrics.md", "")
 	found := map[string]bool{}

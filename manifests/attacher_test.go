@@ -22,8 +22,7 @@ attacher:
 metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}
 `
 
-// The chart gives the rights of the sandbox's attacher. Every scenario runs with these, and no call
-// is denied.
+// Every scenario runs with the chart's rights, and no call is denied.
 func TestAttachersHaveTheRightsThatAreTried(t *testing.T) {
 	r := renderRelease(t, attachers)
 	var given, tried rbacv1.ClusterRole
@@ -43,8 +42,7 @@ func TestAttachersHaveTheRightsThatAreTried(t *testing.T) {
 	}
 }
 
-// Each driver's account is bound where it works. It may take its own Lease and read its own
-// Secrets, and no others'.
+// An account may take its own Lease and read its own Secrets only.
 func TestAttachersAreBoundToTheirDrivers(t *testing.T) {
 	r := renderRelease(t, attachers)
 	for driver, want := range map[string]struct {

@@ -30,7 +30,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// request is a request that the API server has to judge.
 type request struct {
 	user        string
 	groups      []string
@@ -66,8 +65,7 @@ func (r request) attributes() *admission.VersionedAttributes {
 	return out
 }
 
-// The API server checks the types of a policy's expressions and writes its findings into the
-// status, where doctor reads them. This test checks them for the kinds that Kubernetes has.
+// The API server writes its type findings into a policy's status, where doctor reads them.
 func TestPoliciesAreWellTyped(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
@@ -98,7 +96,7 @@ func conditions(in []admissionregistrationv1.MatchCondition) []cel.ExpressionAcc
 	return out
 }
 
-// compiler is the compiler in the API server of the oldest release.
+// compiler is the API server's of the oldest release.
 func compiler(t *testing.T) *cel.CompositedCompiler {
 	t.Helper()
 	out, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MustParse(served.OldestRelease).SubtractMinor(1)))
@@ -109,17 +107,14 @@ func compiler(t *testing.T) *cel.CompositedCompiler {
 }
 
 type policy struct {
-	object    admissionregistrationv1.ValidatingAdmissionPolicy
-	validator validating.Validator
-	// conditions and rules are the compiled expressions, for their cost.
+	object            admissionregistrationv1.ValidatingAdmissionPolicy
+	validator         validating.Validator
 	conditions, rules cel.ConditionEvaluator
 	rights            authorizer.Authorizer
 }
 
-// loadPolicy compiles a policy of the manifests as the API server does.
 func loadPolicy(t *testing.T, name string) policy { return loadPolicyFrom(t, "policies.yaml", name) }
 
-// loadPolicyFrom is loadPolicy of another file than policies.yaml.
 func loadPolicyFrom(t *testing.T, file, name string) policy {
 	t.Helper()
 	out := policy{rights: authorizerOf(t)}
@@ -154,8 +149,7 @@ func loadPolicyFrom(t *testing.T, file, name string) policy {
 	return out
 }
 
-// judge returns why the policy denies the request, or "" if it lets it pass. It fails if the policy
-// would not be asked, or can't be evaluated.
+// judge returns "" if the policy lets the request pass. It fails if the policy would not be asked.
 func (p policy) judge(t *testing.T, r request) string {
 	t.Helper()
 	if !p.asked(r) {
@@ -173,10 +167,8 @@ func (p policy) judge(t *testing.T, r request) string {
 	return ""
 }
 
-// authorizerOf is RBAC with the roles of the manifests and these people: tess has moorage-tickets
-// and walt a Role of wildcards in the namespace shop; mallory has cluster-admin there, by a
-// RoleBinding; ina has moorage-tickets-all everywhere, fern may use the condition
-// fenced.moorage.dev/ipmi, and root may do everything.
+// Rights: tess has moorage-tickets and walt wildcards in shop, mallory cluster-admin there, ina
+// moorage-tickets-all everywhere, fern the condition fenced.moorage.dev/ipmi, root everything.
 func authorizerOf(t *testing.T) authorizer.Authorizer {
 	t.Helper()
 	var all rbacObjects
@@ -230,7 +222,6 @@ func (r *rbacObjects) read(t *testing.T, files ...string) {
 	}
 }
 
-// asked reports whether the policy's rules match the request.
 func (p policy) asked(r request) bool {
 	operation := admissionregistrationv1.OperationType(r.operation())
 	resource := r.resource.Resource

@@ -15,15 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// registry is the images' registry unless a test gives another: the chart in the work tree has no
-// default for it.
+// The chart in the work tree has no default registry.
 const registry = "registry.example.com"
 
-// pem has the form of a certificate, in YAML.
 const pem = `"-----BEGIN CERTIFICATE-----\nUEVN\n-----END CERTIFICATE-----"`
 
-// renderChart returns the chart's templates, rendered with values (YAML) over the defaults, by
-// their path under templates/.
 func renderChart(t *testing.T, values string) (map[string]string, error) {
 	t.Helper()
 	given := map[string]any{}
@@ -47,7 +43,6 @@ func loadChart(t *testing.T) *chart.Chart {
 	return loaded
 }
 
-// render renders a chart as helm does, with values over its defaults.
 func render(chart *chart.Chart, given map[string]any) (map[string]string, error) {
 	capabilities := common.DefaultCapabilities.Copy()
 	all, err := util.ToRenderValues(chart, given, common.ReleaseOptions{Name: "moorage", Namespace: "storage", IsInstall: true}, capabilities)
@@ -65,7 +60,7 @@ func render(chart *chart.Chart, given map[string]any) (map[string]string, error)
 	return out, nil
 }
 
-// A rollback of a change of mode keeps the policy and the rights by which Standalone mode goes on.
+// The rollback of a mode change keeps the policy and rights that Standalone mode needs.
 func TestEveryModeHasTheSameRights(t *testing.T) {
 	standalone, err := renderChart(t, "mode: Standalone")
 	if err != nil {
@@ -230,7 +225,6 @@ func TestChartValues(t *testing.T) {
 	}
 }
 
-// A misspelt or impossible value is refused, and not ignored.
 func TestChartRefusesBadValues(t *testing.T) {
 	for values, want := range map[string]string{
 		"{mode: Standalone, policies: {enabled: false}}": "policies.enabled=true",

@@ -21,23 +21,20 @@ import (
 	podsecurity "k8s.io/pod-security-admission/policy"
 )
 
-// component is the requirements on a component of the chart.
 type component struct {
 	replicas int32
-	// lease is the Lease that lets a single pod of several work; "" if all serve.
+	// The Lease that lets a single pod work; "" if all serve.
 	lease string
-	// silent: it is no client, has no token and no rights.
+	// It is no client, and has no token and no rights.
 	silent bool
-	// clustered: it has rights in the whole cluster; all have some in their namespace.
+	// It has rights in the whole cluster.
 	clustered bool
-	// job: it ends by itself, and needs no probes, no disruption budget and no scrapes.
+	// It needs no probes, no disruption budget and no scrapes.
 	job bool
-	// perNode: there is one on each node, as root and with the kubelet's folder, which only the
-	// privileged level of pod security admits.
+	// It runs on each node, as root with the kubelet's folder: only the privileged level admits it.
 	perNode bool
-	// open: no network policy is about it, since it serves no clients and runs on request.
-	open bool
-	// monitored is the port that Prometheus asks.
+	// It has no network policy.
+	open      bool
 	monitored string
 }
 
@@ -52,7 +49,6 @@ func components() map[string]component {
 	}
 }
 
-// everything is the chart with all its optional parts.
 const everything = `
 extender: {enabled: true, certificatesGiven: true}
 node: {enabled: true}
@@ -66,8 +62,7 @@ type workload struct {
 	template corev1.PodTemplateSpec
 }
 
-// TestEveryComponentIsOperable renders everything, and checks each workload: each has a row above,
-// and each row a workload.
+// Each workload has a row above, and each row a workload.
 func TestEveryComponentIsOperable(t *testing.T) {
 	release := renderRelease(t, everything)
 	seen := map[string]bool{}
@@ -106,8 +101,6 @@ func TestEveryComponentIsOperable(t *testing.T) {
 	}
 }
 
-// checkPod wants the restricted pod security standard, by Kubernetes' own check, a read-only root
-// file system, limits, probes and a rank.
 func checkPod(t *testing.T, w workload, want component) {
 	t.Helper()
 	spec := w.template.Spec
@@ -157,7 +150,6 @@ func checkPod(t *testing.T, w workload, want component) {
 	}
 }
 
-// portOf is the number of a container's port, 0 if there is none of that name.
 func portOf(c corev1.Container, name string) int32 {
 	for _, port := range c.Ports {
 		if port.Name == name {
@@ -167,8 +159,6 @@ func portOf(c corev1.Container, name string) int32 {
 	return 0
 }
 
-// checkReplicas wants several pods of a component that can have them, on different nodes and in
-// different zones where there are any.
 func checkReplicas(t *testing.T, w workload, want component) {
 	t.Helper()
 	if w.replicas != want.replicas {
@@ -184,8 +174,7 @@ func checkReplicas(t *testing.T, w workload, want component) {
 			t.Errorf("it is spread by %+v", c)
 		}
 		spread[c.TopologyKey] = c.WhenUnsatisfiable
-		// Nodes that none of its pods may run on don't count, nor pods of another version: else an
-		// upgrade would find no node.
+		// Impossible nodes and other versions' pods don't count: else an upgrade would find no node.
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule && (c.NodeTaintsPolicy == nil || *c.NodeTaintsPolicy != corev1.NodeInclusionPolicyHonor ||
 			!slices.Equal(c.MatchLabelKeys, []string{appsv1.DefaultDeploymentUniqueLabelKey})) {
 			t.Errorf("an upgrade may find no node: %+v", c)
@@ -196,8 +185,6 @@ func checkReplicas(t *testing.T, w workload, want component) {
 	}
 }
 
-// checkManners wants a pod that another scheduler places, also on control-plane nodes, and that
-// leaves a lost node soon.
 func checkManners(t *testing.T, w workload) {
 	t.Helper()
 	spec := w.template.Spec
@@ -222,8 +209,6 @@ func checkManners(t *testing.T, w workload) {
 	}
 }
 
-// checkPerNode wants a pod that runs on a node with any taints, reads one folder of it, sees later
-// mounts there, and writes nothing.
 func checkPerNode(t *testing.T, w workload) {
 	t.Helper()
 	spec := w.template.Spec
@@ -243,7 +228,6 @@ func checkPerNode(t *testing.T, w workload) {
 	}
 }
 
-// selects says whether a selector selects labels, and not everything.
 func selects(t *testing.T, selector *metav1.LabelSelector, own labels.Set) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -253,8 +237,7 @@ func selects(t *testing.T, selector *metav1.LabelSelector, own labels.Set) bool 
 	return s.Matches(own) && !s.Matches(labels.Set{"app.kubernetes.io/name": "moorage"})
 }
 
-// checkDisruption wants a budget for the workload's pods alone, which an unready pod does not use
-// up.
+// An unready pod does not use up the budget.
 func (r release) checkDisruption(t *testing.T, w workload) {
 	t.Helper()
 	var budget policyv1.PodDisruptionBudget
@@ -270,9 +253,7 @@ func (r release) checkDisruption(t *testing.T, w workload) {
 	}
 }
 
-// checkNetwork wants one policy that opens the pod's ports, and no others but the ports of
-// components that share the policy. A client of the API server may call any address: some network
-// plugin could read an egress rule as "not the API server". A component that is no client may not.
+// A client may call any address: some network plugin could read an egress rule as "not the API server".
 func (r release) checkNetwork(t *testing.T, w workload, want component) {
 	t.Helper()
 	var network networkingv1.NetworkPolicy
@@ -316,8 +297,6 @@ func (r release) checkNetwork(t *testing.T, w workload, want component) {
 	}
 }
 
-// checkAccount wants an account of its own, with only the rights that it uses: none for a component
-// that is no client, and its own Lease and no other.
 func (r release) checkAccount(t *testing.T, w workload, want component) {
 	t.Helper()
 	spec := w.template.Spec
@@ -358,7 +337,6 @@ func (r release) checkAccount(t *testing.T, w workload, want component) {
 	}
 }
 
-// checkMonitor wants a Service with Prometheus' port, and a ServiceMonitor that selects it.
 func (r release) checkMonitor(t *testing.T, w workload, want component) {
 	t.Helper()
 	var service corev1.Service
@@ -432,7 +410,6 @@ func (r release) only(t *testing.T, kind, name string, into any) {
 	decode(t, object, into)
 }
 
-// has says whether there is an object of a kind and name, in the release's namespace or in none.
 func (r release) has(kind, name string) bool {
 	return r[fmt.Sprintf("%s/storage/%s", kind, name)] != nil || r[fmt.Sprintf("%s//%s", kind, name)] != nil
 }

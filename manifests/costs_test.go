@@ -22,14 +22,11 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 )
 
-// few and many are numbers of entries in a list, or a map. Both are more than any bound of an
-// expression.
+// Both are more than any bound of an expression.
 const few, many = 1100, 2200
 
-// The author of an object decides the length of its lists. CEL's evaluator searches its record of
-// all steps at every step of a loop: a loop over 16,000 annotations takes seconds. An expression
-// must not loop over a list without a bound. It may compare two lists: each entry then costs a
-// tenth, and an entry of a loop costs 4 at least.
+// CEL searches its record of all steps in a loop: 16,000 annotations take seconds. Loops need a bound;
+// comparing lists is cheap.
 func TestCostsDoNotGrowWithObjects(t *testing.T) {
 	for _, is := range everyPolicy(t) {
 		policy := loadPolicyFrom(t, is.file, is.name)
@@ -52,14 +49,13 @@ func TestCostsDoNotGrowWithObjects(t *testing.T) {
 	})
 }
 
-// A cluster has seven policies at most: each is evaluated in every request that it is about.
+// Each of at most seven policies is evaluated in every matching request.
 func TestPoliciesAreFew(t *testing.T) {
 	if count := len(everyPolicy(t)); count > 7 {
 		t.Errorf("there are %d policies", count)
 	}
 }
 
-// An administrator reads each object before the first installation.
 func TestObjectsAreFew(t *testing.T) {
 	if count := len(renderRelease(t, "")); count >= 60 {
 		t.Errorf("the default installation has %d objects", count)
@@ -80,8 +76,6 @@ func everyPolicy(t *testing.T) []policyIn {
 	return all
 }
 
-// grows compares the costs of requests with few and with many entries, and returns how many it
-// compared.
 func grows(t *testing.T, cost func(*testing.T, request) int64, resource string, operation admissionregistrationv1.OperationType) int {
 	t.Helper()
 	kind, known := grown()[resource]
@@ -114,7 +108,6 @@ func grows(t *testing.T, cost func(*testing.T, request) int64, resource string, 
 	return count
 }
 
-// cost is the API server's count for the evaluation of a policy.
 func (p policy) cost(t *testing.T, r request) int64 {
 	t.Helper()
 	return evaluationCost(t, p.conditions, r, p.rights) + evaluationCost(t, p.rules, r, p.rights)
@@ -147,7 +140,6 @@ func evaluationCost(t *testing.T, expressions cel.ConditionEvaluator, r request,
 	return celconfig.RuntimeCELCostBudget - left
 }
 
-// growing is an object of a kind with so many entries in each list that policies could read.
 type growing struct {
 	request request
 	of      func(n int, prefix string) runtime.Object

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// dashboardPanel is a panel as Grafana reads it.
 type dashboardPanel struct {
 	ID          int    `json:"id"`
 	Type        string `json:"type"`
@@ -27,8 +26,6 @@ type dashboardPanel struct {
 	} `json:"targets"`
 }
 
-// The dashboard shows which figures are bad, and leads to the node, the alerts that fired and the
-// pages with remedies.
 func TestDashboardLeadsOn(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/files/dashboard.json")
 	if err != nil {
@@ -77,7 +74,6 @@ func TestDashboardLeadsOn(t *testing.T) {
 	}
 }
 
-// Each panel has a title, room of its own, and the chosen data source.
 func TestDashboardIsWhole(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/files/dashboard.json")
 	if err != nil {

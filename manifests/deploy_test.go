@@ -22,7 +22,6 @@ import (
 	checkcommand "github.com/moorage-dev/moorage/webhook/check"
 )
 
-// Every pod meets the restricted pod security standard, with a read-only root file system.
 func TestPodsAreRestricted(t *testing.T) {
 	seen := 0
 	for _, object := range slices.Concat(objects(t, "deploy.yaml"), objects(t, "extender.yaml")) {
@@ -57,8 +56,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// NodeVolumeLimits beside Moorage's own count would count a pod's own attachment twice. Without a
-// Lease no process stands behind the scheduler's tickets.
+// NodeVolumeLimits would count a pod's own attachment twice. A scheduler's tickets need a Lease.
 func TestSchedulerConfiguration(t *testing.T) {
 	var config corev1.ConfigMap
 	find(t, "deploy.yaml", "ConfigMap", "moorage-scheduler", &config)
@@ -90,7 +88,7 @@ func TestSchedulerConfiguration(t *testing.T) {
 	}
 }
 
-// A Deployment with a flag that its command does not know never starts.
+// A Deployment with an unknown flag never starts.
 func TestWebhookKnowsItsFlags(t *testing.T) {
 	var deployment appsv1.Deployment
 	find(t, "deploy.yaml", "Deployment", "moorage-webhook", &deployment)
@@ -146,7 +144,6 @@ func TestCertificateJobKnowsItsFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first document is the Job.
 	first, _, _ := strings.Cut(files["certificate/job.yaml"], "\n---")
 	var job batchv1.Job
 	if err := yaml.UnmarshalStrict([]byte(first), &job); err != nil {

@@ -113,8 +113,6 @@ func TestThePagesValuesRender(t *testing.T) {
 	}
 }
 
-// Each block of the page about providers and tools works: values render, by themselves or in those
-// tools' form, and the chart has its right name.
 func TestInstallGuides(t *testing.T) {
 	page, err := os.ReadFile("../docs/operate/install.md")
 	if err != nil {

@@ -16,8 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A driver's values render, give its account rights in its namespace, keep the webhook out of that
-// namespace, and name the release of their check.
 func TestExamplesOfDrivers(t *testing.T) {
 	files, err := filepath.Glob("../charts/moorage/examples/*.yaml")
 	if err != nil {

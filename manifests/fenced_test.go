@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// nodeWith is a node with a kubelet's condition Ready and these conditions.
 func nodeWith(ready corev1.ConditionStatus, conditions ...corev1.NodeCondition) *corev1.Node {
 	out := node()
 	out.Status.Conditions = append([]corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready,
@@ -33,8 +32,7 @@ func cutOff(driver string, seconds int64) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: corev1.NodeConditionType(v1alpha1.NetworkFencePrefix + driver), Status: "True", LastTransitionTime: metav1.Unix(seconds, 0)}
 }
 
-// The right to write a Node's status is not enough to vouch for a machine: that takes the right to
-// use the condition. Writes of kubelets and others to a Node with such a condition pass.
+// To vouch for a machine takes the right to use the condition, not only to write the status.
 func TestFencedConditionsAreUsedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-fenced-conditions")
 	const denied = "may not set the condition fenced.moorage.dev/"
@@ -83,7 +81,7 @@ func TestFencedConditionsAreUsedByRight(t *testing.T) {
 	}
 }
 
-// A kubelet's status is never refused for a Node's conditions, even for many.
+// A kubelet's status is never refused for a Node's conditions.
 func TestFencedConditionsCostLittle(t *testing.T) {
 	policy := loadPolicy(t, "moorage-fenced-conditions")
 	conditions := []corev1.NodeCondition{fencedSince("ipmi", "True", 7)}
@@ -94,8 +92,7 @@ func TestFencedConditionsCostLittle(t *testing.T) {
 		now: nodeWith("True", conditions...), before: nodeWith("False", conditions...)}), "")
 }
 
-// The role for a script on the page of dead nodes suffices for its example: kubectl reads the
-// status before it patches it.
+// The example's kubectl reads the status before it patches it.
 func TestTheRoleOfAFencingScriptIsEnough(t *testing.T) {
 	page, err := os.ReadFile("../docs/operate/dead-nodes.md")
 	if err != nil {

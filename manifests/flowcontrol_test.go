@@ -29,8 +29,7 @@ attacher:
   drivers: [{name: disk.moorage.dev, namespace: disk-system, serviceAccount: csi-attacher}]
 `
 
-// TestOwnCallsAreRanked asks the API server's own dispatcher, with every cluster's initial
-// configuration, for the place of each account's calls.
+// It asks the API server's own dispatcher with the initial configuration.
 func TestOwnCallsAreRanked(t *testing.T) {
 	on := dispatcher(t, renderRelease(t, withAttacher), "moorage")
 	off := dispatcher(t, renderRelease(t, "flowControl: {enabled: false}"), "service-accounts")
@@ -65,8 +64,6 @@ func TestOwnCallsAreRanked(t *testing.T) {
 	}
 }
 
-// TestUserLoadHoldsUpNoAttach keeps a level full with users' requests that do not end, and lets the
-// controller attach a volume meanwhile.
 func TestUserLoadHoldsUpNoAttach(t *testing.T) {
 	on := dispatcher(t, renderRelease(t, ""), "moorage")
 	executed, waited := on.attach(t, on.fill(t))
@@ -85,8 +82,6 @@ type dispatch struct {
 	control flowcontrol.Interface
 }
 
-// handle has a request dispatched, and returns when it has ended. waits is told when it is put into
-// a queue, and when it leaves it.
 func (d dispatch) handle(namespace, account string, info apirequest.RequestInfo, waits func(bool), do func()) (schema, level string) {
 	info.IsResourceRequest = true
 	d.control.Handle(d.ctx, flowcontrol.RequestDigest{RequestInfo: &info, User: serviceaccount.UserInfo(namespace, account, "")},
@@ -103,8 +98,7 @@ func (d dispatch) level(namespace, account string, info apirequest.RequestInfo) 
 	return level
 }
 
-// fill has users ask for more than their level takes at once. Running requests do not end before
-// the returned function is called, which waits for all.
+// Running requests end only when the returned function is called.
 func (d dispatch) fill(t *testing.T) (empty func()) {
 	t.Helper()
 	const users, each = 40, 20
@@ -137,12 +131,10 @@ func (d dispatch) fill(t *testing.T) (empty func()) {
 	return empty
 }
 
-// attach has the controller make a VolumeAttachment, and returns whether that succeeded, and
-// whether it had to wait. If it has to, empty lets it through.
+// attach says whether it succeeded and had to wait; in that case empty lets it through.
 func (d dispatch) attach(t *testing.T, empty func()) (executed, waited bool) {
 	t.Helper()
-	// Each is put into a queue, and leaves it at once if there is room: the first one's fate is
-	// known when the second is put in.
+	// Each is queued at least briefly: the first's fate is known when the second is queued.
 	first, second := d.begin(), d.begin()
 	waited = first.waiting.Load()
 	if waited {
@@ -159,7 +151,6 @@ type attempt struct {
 	executed      bool // valid when ended is closed
 }
 
-// begin begins an attach, and returns when it is in a queue.
 func (d dispatch) begin() *attempt {
 	a := &attempt{queued: make(chan struct{}), ended: make(chan struct{})}
 	enqueued := sync.OnceFunc(func() { close(a.queued) })
@@ -173,8 +164,7 @@ func (d dispatch) begin() *attempt {
 	return a
 }
 
-// dispatcher starts a dispatcher with every cluster's initial configuration, and a release's. It is
-// up when the controller's calls are in the flow schema up.
+// It is up when the controller's calls are in the flow schema up.
 func dispatcher(t *testing.T, r release, up string) dispatch {
 	t.Helper()
 	objects := []runtime.Object{}

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Only Moorage writes the status of a ticket: neither an administrator nor a tenant may.
 func TestOnlyMoorageWritesTheStatusOfTickets(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	granted := ticketOf(ledger.TypeManual)
@@ -48,8 +47,7 @@ func TestOnlyMoorageWritesTheStatusOfTickets(t *testing.T) {
 	}
 }
 
-// A restored pod carries the marks of its original. No policy refuses a user who makes, changes or
-// binds the restored pod.
+// A restored pod carries the marks of its original.
 func TestNoPolicyRefusesAPodForItsMarks(t *testing.T) {
 	restored := podWith(`{"uid":"before","volumes":[{"name":"data","claim":"claim-data","node":"worker-9","safeToMount":true,"safeToDetach":false}]}`, claim("data"))
 	restored.Annotations["moorage.dev/of-another-release"] = "x"
@@ -75,7 +73,6 @@ func TestNoPolicyRefusesAPodForItsMarks(t *testing.T) {
 	}
 }
 
-// A token of Moorage can be used only for Moorage's work.
 func TestOwnAccountsArePinned(t *testing.T) {
 	policy := loadPolicy(t, "moorage-own-accounts")
 	at := func(change func(*corev1.Node)) *corev1.Node {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// chartFile is Chart.yaml, with Artifact Hub's parts.
 type chartFile struct {
 	Version, AppVersion, KubeVersion, Icon string
 	Annotations                            map[string]string
@@ -26,8 +25,6 @@ func (c chartFile) annotation(t *testing.T, name string, into any) {
 	}
 }
 
-// Artifact Hub shows the chart's real content: the used images, in the chart's version, and the
-// kinds that it defines.
 func TestArtifactHubIsToldTheTruth(t *testing.T) {
 	raw, err := os.ReadFile("../charts/moorage/Chart.yaml")
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// stored returns an object as the API server stores it: built-in kinds as protobuf, which drops an
-// empty list or map.
+// Built-in kinds are protobuf, and protobuf drops an empty list or map.
 func stored(t *testing.T, scheme *runtime.Scheme, o runtime.Object) map[string]any {
 	t.Helper()
 	storage := protobuf.NewSerializer(scheme, scheme)
@@ -34,8 +33,7 @@ func stored(t *testing.T, scheme *runtime.Scheme, o runtime.Object) map[string]a
 	return out
 }
 
-// lost lists the wanted fields that are not stored. kubectl diff and Argo CD show them as a
-// difference for ever.
+// Lost fields remain a difference in kubectl diff and Argo CD.
 func lost(path string, want, has any) []string {
 	var out []string
 	switch want := want.(type) {

@@ -17,18 +17,14 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 )
 
-// live is a cluster that templates look up.
 type live struct{ client dynamic.Interface }
 
-// GetClientFor implements engine.ClientProvider for the kinds that the templates ask for.
 func (l live) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	group := schema.FromAPIVersionAndKind(apiVersion, kind)
 	resource := schema.GroupVersionResource{Group: group.Group, Version: group.Version, Resource: strings.ToLower(kind) + "s"}
 	return l.client.Resource(resource), kind == "Secret" || kind == "Deployment", nil
 }
 
-// installInto renders a first installation of the chart as helm does for a cluster with some
-// objects, without cert-manager.
 func installInto(t *testing.T, objects ...runtime.Object) (map[string]string, error) {
 	t.Helper()
 	chart := loadChart(t)
@@ -41,7 +37,6 @@ func installInto(t *testing.T, objects ...runtime.Object) (map[string]string, er
 	return engine.RenderWithClientProvider(chart, values, live{fake.NewSimpleDynamicClient(runtime.NewScheme(), objects...)})
 }
 
-// leftover is an object of an earlier installation; release: helm's, of a release of that name.
 func leftover(apiVersion, kind, namespace, name, release string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(apiVersion)
@@ -55,7 +50,7 @@ func leftover(apiVersion, kind, namespace, name, release string) *unstructured.U
 	return o
 }
 
-// The job fills in an existing Secret. helm would refuse to make it.
+// The job fills in an existing Secret: helm would refuse to make it.
 func TestSecretThatIsLeft(t *testing.T) {
 	for release, made := range map[string]bool{"none": true, "": false, "other": false, "moorage": true} {
 		var there []runtime.Object
@@ -76,7 +71,7 @@ func TestSecretThatIsLeft(t *testing.T) {
 	}
 }
 
-// Definitions of another release are refused with the command that hands them over.
+// The refusal has the command that hands the definitions over.
 func TestDefinitionsThatAreLeft(t *testing.T) {
 	const name = "volumetickets.moorage.dev"
 	for _, release := range []string{"", "other"} {

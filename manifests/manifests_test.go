@@ -47,7 +47,6 @@ func objects(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// find decodes the one object of a kind and name in a file, and refuses unknown fields.
 func find(t *testing.T, file, kind, name string, into runtime.Object) {
 	t.Helper()
 	for _, object := range objects(t, file) {
@@ -70,7 +69,6 @@ func decode(t *testing.T, object *unstructured.Unstructured, into any) {
 	}
 }
 
-// Every object of a kind that client-go knows decodes, without a misspelt field.
 func TestEverythingDecodes(t *testing.T) {
 	kinds := map[string][]string{}
 	files, err := fs.Glob(manifests.FS, "*.yaml")
@@ -88,7 +86,7 @@ func TestEverythingDecodes(t *testing.T) {
 		slices.Sort(kinds[file])
 		kinds[file] = slices.Compact(kinds[file])
 	}
-	// Users who apply the files one by one rely on the content of each.
+	// Users who apply single files rely on the content of each.
 	want := map[string][]string{
 		"crds.yaml":        {"CustomResourceDefinition"},
 		"rbac.yaml":        {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"},

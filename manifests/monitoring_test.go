@@ -22,10 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// operatorModule is the module with the definitions of Prometheus' configuration.
 const operatorModule = "github.com/prometheus-operator/prometheus-operator"
 
-// definition judges objects of one kind as an API server with its CustomResourceDefinition does.
 type definition struct {
 	structural *schema.Structural
 	fields     validation.SchemaValidator
@@ -82,8 +80,6 @@ func newDefinition(t *testing.T, crd apiextensionsv1.CustomResourceDefinition) d
 	return definition{structural, fields, schemacel.NewValidator(structural, true, celconfig.PerCallLimit)}
 }
 
-// judge returns the faults of an object: unknown fields, and faults that the API server would
-// refuse.
 func (d definition) judge(t *testing.T, object *unstructured.Unstructured) []string {
 	t.Helper()
 	var wrong []string
@@ -116,7 +112,6 @@ func TestMonitorsAreWhatTheOperatorTakes(t *testing.T) {
 		for _, wrong := range d.judge(t, object) {
 			t.Errorf("%s %s: %s", object.GetKind(), object.GetName(), wrong)
 		}
-		// The judge does find faults.
 		if err := unstructured.SetNestedField(object.Object, "?", "spec", "selektor"); err != nil {
 			t.Fatal(err)
 		}

@@ -28,25 +28,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rendered is the folder for every document that the pairs render; see make kubeconform.
+// The folder for all rendered documents; see make kubeconform.
 var rendered = flag.String("rendered", "", "write each document that TestEveryPairOfValues renders into this `folder`, once")
 
-// parameter is a value of the chart that can be set, and its tried values. The first is the chart's
-// default.
 type parameter struct {
 	path   string // such as webhook.port
 	values []any
 }
 
-// row chooses one of each parameter's values, by its index.
 type row []int
 
-// pair is two parameters' values; the first parameter is the one with the lower index.
 type pair struct{ a, av, b, bv int }
 
-// TestEveryPairOfValues renders every pair of values in the schema: enums, booleans, and the
-// examples of all else. The API server's own types accept each manifest, or the chart refuses the
-// pair by name with the remedy.
+// All pairs of enums, booleans and examples. The API accepts each manifest, or the chart refuses the pair
+// by name with the remedy.
 func TestEveryPairOfValues(t *testing.T) {
 	p := newPairs(t)
 	for i, parameter := range p.parameters {
@@ -54,7 +49,6 @@ func TestEveryPairOfValues(t *testing.T) {
 			p.try(p.beside(map[int]int{i: v}), nil)
 		}
 	}
-	// Rows of many pairs at once: each is made for one unknown pair.
 	for i := 0; ; {
 		left := p.left()
 		if len(left) == 0 {
@@ -74,16 +68,14 @@ func TestEveryPairOfValues(t *testing.T) {
 	}
 }
 
-// pairs has the pairs that are known to work, or to be refused.
 type pairs struct {
-	t          *testing.T
-	chart      *chart.Chart
-	decoder    runtime.Decoder
-	random     *rand.Rand
-	parameters []parameter
-	known      map[pair]bool
-	good       map[string]bool // documents that were checked
-	// rendered rows, and pairs that were accepted and refused.
+	t                           *testing.T
+	chart                       *chart.Chart
+	decoder                     runtime.Decoder
+	random                      *rand.Rand
+	parameters                  []parameter
+	known                       map[pair]bool
+	good                        map[string]bool // documents that were checked
 	rendered, accepted, refused int
 }
 
@@ -103,7 +95,6 @@ func newPairs(t *testing.T) *pairs {
 	return p
 }
 
-// parametersOf lists the values that can be set below a schema, with the defaults there.
 func parametersOf(root, schema map[string]any, defaults any, path string) []parameter {
 	schema = resolve(root, schema)
 	below, _ := schema["properties"].(map[string]any)
@@ -128,7 +119,6 @@ func parametersOf(root, schema map[string]any, defaults any, path string) []para
 	return out
 }
 
-// resolve follows a reference; fields beside it count more.
 func resolve(root, schema map[string]any) map[string]any {
 	ref, ok := schema["$ref"].(string)
 	if !ok {
@@ -157,7 +147,6 @@ func same(a, b any) bool {
 	return errA == nil && errB == nil && reflect.DeepEqual(left, right)
 }
 
-// beside makes a row of the defaults and some values.
 func (p *pairs) beside(chosen map[int]int) row {
 	out := make(row, len(p.parameters))
 	for i, v := range chosen {
@@ -166,7 +155,6 @@ func (p *pairs) beside(chosen map[int]int) row {
 	return out
 }
 
-// draw makes a row with some values, of unknown pairs, parameter by parameter.
 func (p *pairs) draw(kept map[int]int) row {
 	out, chosen := p.beside(kept), slices.Collect(maps.Keys(kept))
 	for _, i := range p.random.Perm(len(p.parameters)) {
@@ -197,11 +185,9 @@ func newPair(a, av, b, bv int) pair {
 	return pair{a, av, b, bv}
 }
 
-// mendings bounds how often a refused row is changed.
 const mendings = 20
 
-// try renders a row, and learns from it. With kept, it changes values beside those that a refusal
-// names until the row is accepted; it returns false if that does not help.
+// With kept, it changes other values until the row is accepted; false if that does not help.
 func (p *pairs) try(r row, kept map[int]int) bool {
 	for range mendings {
 		p.rendered++
@@ -240,7 +226,6 @@ func (p *pairs) named(err error) []int {
 	return out
 }
 
-// learn notes the pairs of a row, and counts the new ones.
 func (p *pairs) learn(r row, count *int) {
 	for i := range r {
 		for j := i + 1; j < len(r); j++ {
@@ -290,8 +275,6 @@ func (p *pairs) text(r row) string {
 	return string(raw)
 }
 
-// check wants the API server to take and keep every document: no field twice, no unknown or dropped
-// field, no object twice.
 func (p *pairs) check(r row, files map[string]string) {
 	seen := map[string]bool{}
 	for file, text := range files {
@@ -325,7 +308,6 @@ func (p *pairs) check(r row, files map[string]string) {
 	}
 }
 
-// taken says why the API server does not take a document, or does not keep all of it; nil: it does.
 func (p *pairs) taken(document []byte, object *unstructured.Unstructured) error {
 	if len(object.Object) == 0 || !scheme.Scheme.Recognizes(object.GroupVersionKind()) {
 		return nil
@@ -340,7 +322,6 @@ func (p *pairs) taken(document []byte, object *unstructured.Unstructured) error 
 	return nil
 }
 
-// write keeps a document for other checks.
 func (p *pairs) write(document []byte) {
 	if *rendered == "" {
 		return

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// podTemplates are the chart's pod templates, by the value that is merged into each.
 func podTemplates(t *testing.T, values string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	out := map[string]corev1.PodTemplateSpec{}
@@ -36,8 +35,7 @@ func podTemplates(t *testing.T, values string) map[string]corev1.PodTemplateSpec
 	return out
 }
 
-// sorted returns a template with the keyed lists in order: Kubernetes puts new items first, the
-// chart last.
+// Kubernetes puts new items of keyed lists first, the chart last.
 func sorted(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	out := *template.DeepCopy()
 	spec := &out.Spec
@@ -55,7 +53,6 @@ func sorted(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	return out
 }
 
-// patches are values of podTemplate. NAME stands for the chart's own container.
 func patches() map[string]string {
 	return map[string]string{
 		"nothing":          `{}`,
@@ -85,7 +82,7 @@ func patches() map[string]string {
 	}
 }
 
-// A value podTemplate does the same as kubectl patch with the same patch.
+// The value podTemplate does the same as kubectl patch.
 func TestPodTemplatesAreMergedAsPatches(t *testing.T) {
 	base := podTemplates(t, "")
 	for name, patch := range patches() {
@@ -130,7 +127,7 @@ func TestPodTemplatesAreMergedAsPatches(t *testing.T) {
 	}
 }
 
-// The value podTemplate is for every pod but moorage-node's. A component's own comes after it.
+// It is for every pod but moorage-node's. A component's own comes after it.
 func TestPodTemplateOfAll(t *testing.T) {
 	got := podTemplates(t, `
 podTemplate: {metadata: {labels: {team: a, tier: a}}, spec: {priorityClassName: high, nodeSelector: {disk: ssd}, tolerations: [{key: x, operator: Exists}]}}
@@ -156,7 +153,7 @@ controller: {podTemplate: {metadata: {labels: {team: b}}, spec: {nodeSelector: {
 	}
 }
 
-// A pod with a named node has no scheduler: kubelets refuse a pod that selects other nodes.
+// Kubelets refuse a pod with a named node that selects other nodes.
 func TestPinnedSchedulersSelectNoNode(t *testing.T) {
 	files, err := renderChart(t, "{scheduler: {nodes: [cp-1]}, podTemplate: {spec: {nodeSelector: {disk: ssd}}}}")
 	if err != nil {

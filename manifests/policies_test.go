@@ -37,7 +37,7 @@ var (
 	tickets  = v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceVolumeTickets)
 )
 
-// check wants a verdict to pass if want is empty, and else to be a denial with this text.
+// An empty want is a pass.
 func check(t *testing.T, verdict, want string) {
 	t.Helper()
 	switch {
@@ -117,13 +117,11 @@ func placeholder(t *testing.T, in *corev1.Pod) string {
 	return text
 }
 
-// safe returns the pod with the condition that sums up its volume status.
 func safe(in *corev1.Pod, status corev1.ConditionStatus) *corev1.Pod {
 	in.Status.Conditions = append(in.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodSafeToMount, Status: status})
 	return in
 }
 
-// volumeKinds are sources of every relevant kind, and some others.
 func volumeKinds() []corev1.VolumeSource {
 	return []corev1.VolumeSource{
 		{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "a-claim.b"}},
@@ -144,7 +142,7 @@ func volumeKinds() []corev1.VolumeSource {
 	}
 }
 
-// The webhook is asked for each pod, with any volumes: a later webhook may add a claim.
+// Each pod, with any volumes: a later webhook may add a claim.
 func TestWebhookIsAskedForEachPod(t *testing.T) {
 	asked := webhookMatcher(t)
 	kinds := volumeKinds()
@@ -166,7 +164,6 @@ func TestWebhookIsAskedForEachPod(t *testing.T) {
 	}
 }
 
-// webhookMatcher returns whether the webhook's match conditions hold.
 func webhookMatcher(t *testing.T) func(request) bool {
 	t.Helper()
 	var configuration admissionregistrationv1.MutatingWebhookConfiguration
@@ -264,7 +261,7 @@ func TestTicketsHaveAnEndAndAdministratorsTheirNamespace(t *testing.T) {
 	check(t, policy.judge(t, request{user: tenant, namespace: "shop", resource: tickets, kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: orphaned, before: owned}), "")
 }
 
-// Only a moorage-node speaks for a node, and only for the node of its token.
+// A moorage-node speaks only for the node of its token.
 func TestNodesSpeakForThemselves(t *testing.T) {
 	policy := loadPolicy(t, "moorage-node-mount-reports")
 	const own = "system:serviceaccount:" + manifests.Namespace + ":moorage-node"

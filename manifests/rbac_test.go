@@ -12,14 +12,12 @@ import (
 	"github.com/moorage-dev/moorage/manifests"
 )
 
-// grant is a rule and its place: a namespace, or "" for everywhere.
 type grant struct {
 	namespace string
 	rule      rbacv1.PolicyRule
 }
 
-// rights are each service account's rights by Moorage's own roles, and the names of Kubernetes'
-// roles that it is bound to.
+// Also the names of Kubernetes' roles that the accounts are bound to.
 type rights struct {
 	grants map[string][]grant
 	system map[string][]string
@@ -60,8 +58,7 @@ func loadRights(t *testing.T) rights {
 	return out
 }
 
-// may reports whether an account has a right; an empty name stands for any object, and a namespace
-// for one that is not Moorage's.
+// An empty name stands for any object.
 func (r rights) may(account, verb, group, resource, namespace, name string) bool {
 	return slices.ContainsFunc(r.grants[account], func(g grant) bool {
 		return (g.namespace == "" || g.namespace == namespace) &&
@@ -120,7 +117,6 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-scheduler", "list watch", "moorage.dev", "attachpolicies", "", "", true},
 		{"moorage-scheduler", "get update", "coordination.k8s.io", "leases", own, "moorage-scheduler", true},
 
-		// With the extender.
 		{"moorage-scheduler", "get", "", "services", own, "moorage-extender", true},
 		{"moorage-scheduler", "create", "discovery.k8s.io", "endpointslices", own, "", true},
 		{"moorage-scheduler", "patch", "discovery.k8s.io", "endpointslices", own, "moorage-extender", true},
@@ -128,7 +124,7 @@ func TestComponentsMayDoWhatTheyDo(t *testing.T) {
 		{"moorage-scheduler", "create patch", "discovery.k8s.io", "endpointslices", elsewhere, "moorage-extender", false},
 		{"moorage-scheduler", "get", "", "services", own, "moorage-webhook", false},
 
-		// The scheduler writes grants, the controller holds, the attacher the status of an attachment.
+		// The scheduler writes grants, the controller holds, the attacher an attachment's status.
 		{"moorage-scheduler", "patch", "moorage.dev", "volumetickets/status", elsewhere, "", false},
 		{"moorage-scheduler", "create update patch delete", "moorage.dev", "volumetickets", elsewhere, "", false},
 		{"moorage-scheduler", "use", "moorage.dev", "tickettypes", elsewhere, "Pod", false},

@@ -22,8 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/webhook/pod"
 )
 
-// The API server asks a webhook again after a change by a later one, but only a webhook that it has
-// asked before.
+// The API server asks a webhook again only if it has asked it before.
 func TestLaterWebhookAddsAClaim(t *testing.T) {
 	for name, volumes := range map[string][]corev1.Volume{
 		"a pod without volumes": nil,
@@ -42,8 +41,6 @@ func TestLaterWebhookAddsAClaim(t *testing.T) {
 	}
 }
 
-// admit runs the API server's own dispatcher with Moorage's shipped webhook, and a later webhook
-// that adds a claim. It runs a second round if the first round asks for it.
 func admit(t *testing.T, in *corev1.Pod) {
 	t.Helper()
 	server := webhooktesting.NewTestServerWithHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +114,6 @@ func newDispatcher(t *testing.T, base *url.URL, hooks ...admissionregistrationv1
 	return dispatcher
 }
 
-// addClaim adds a volume with a claim to a pod, unless it has been added.
 func addClaim(to *corev1.Pod) []pod.Operation {
 	added := claim("added")
 	switch n := len(to.Spec.Volumes); {

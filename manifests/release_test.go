@@ -15,11 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// release is the chart rendered with some values, in the namespace storage, by kind, namespace and
-// name: "Deployment/storage/moorage-webhook".
 type release map[string]*unstructured.Unstructured
 
-// renderRelease renders the chart and wants no object twice.
 func renderRelease(t *testing.T, values string) release {
 	t.Helper()
 	files, err := renderChart(t, values)
@@ -56,8 +53,7 @@ func renderRelease(t *testing.T, values string) release {
 	return out
 }
 
-// A Job can't be changed, and Argo CD counts no revisions: the same values give the same Job, and
-// other values another.
+// A Job can't be changed: the same values give the same Job, and other values another.
 func TestTheJobIsNamedByWhatItDoes(t *testing.T) {
 	job := func(values string) string {
 		for key := range renderRelease(t, "certManager: {enabled: false}\n"+values) {

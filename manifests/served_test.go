@@ -21,7 +21,6 @@ func TestChartIsForTheOldestRelease(t *testing.T) {
 	}
 }
 
-// Each kind of Kubernetes in the chart is served by default by the oldest release, in that version.
 func TestKindsAreServedByTheOldestRelease(t *testing.T) {
 	oldest := version.MustParse(served.OldestRelease)
 	kinds := map[schema.GroupVersionKind]string{}

@@ -13,8 +13,6 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// renderBelow renders the chart as a dependency of another chart, which switches it on and off by
-// Helm's usual condition.
 func renderBelow(t *testing.T, values map[string]any) map[string]string {
 	t.Helper()
 	own := loadChart(t)
@@ -38,7 +36,6 @@ func renderBelow(t *testing.T, values map[string]any) map[string]string {
 	return files
 }
 
-// A chart of charts switches Moorage on and off by a condition, and has global values.
 func TestParentChart(t *testing.T) {
 	image := map[string]any{"registry": registry}
 	if files := renderBelow(t, map[string]any{"enabled": false, "image": image}); len(files) > 0 {
@@ -52,8 +49,7 @@ func TestParentChart(t *testing.T) {
 	}
 }
 
-// OpenShift gives each namespace users and groups of its own, and refuses others: no pod but
-// moorage-node's names any.
+// OpenShift gives each namespace its own users: only moorage-node's pods name any.
 func TestPodsNameNoUser(t *testing.T) {
 	for component, template := range podTemplates(t, "") {
 		security := template.Spec.SecurityContext

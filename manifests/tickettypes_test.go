@@ -16,7 +16,6 @@ import (
 
 const schedulerUser = "system:serviceaccount:" + manifests.Namespace + ":moorage-scheduler"
 
-// ticketOf is a ticket with no possible fault but its type.
 func ticketOf(kind ledger.TicketType) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
@@ -27,7 +26,6 @@ func ticketOf(kind ledger.TicketType) *v1alpha1.VolumeTicket {
 	}
 }
 
-// The chart's own roles let accounts use the types as the table says.
 func TestTicketTypesAreUsedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	may := map[string]func(ledger.TicketType) bool{
@@ -67,8 +65,7 @@ func TestTicketTypesAreUsedByRight(t *testing.T) {
 		kind: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindVolumeTicket), now: elsewhere}), "binds the ClusterRole moorage-tickets there")
 }
 
-// An account without the right to a type renews no ticket of it: a tenant can't keep a ticket of a
-// storage system beyond its time. Other changes of a ticket need no right.
+// A tenant can't keep a storage system's ticket beyond its time. Other changes need no right.
 func TestTicketsAreRenewedByRight(t *testing.T) {
 	policy := loadPolicy(t, "moorage-tickets")
 	renewed := func(kind ledger.TicketType, value string) *v1alpha1.VolumeTicket {

@@ -24,23 +24,20 @@ import (
 // carry an object and its predecessor.
 const maxBodyBytes = 8 << 20
 
-// Bounds of all requests together protect the container's memory from clients: bodies that are
-// being read or decided, in bytes, and simultaneously decoded reviews. A review of
+// All requests together are bounded: bodies in bytes, and simultaneously decoded reviews. A review of
 // serving.MaxValues values takes some 40 MiB.
 const (
 	maxBodiesBytes = 4 * maxBodyBytes
 	maxDecoding    = 2
 )
 
-// postedReview is the part of an AdmissionReview that is read. The rest is skipped: it could cost
-// many times its length.
+// The unread rest of an AdmissionReview could cost many times its length.
 type postedReview struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Request    *admission `json:"request"`
 }
 
-// admission is the part of an AdmissionRequest that is read.
 type admission struct {
 	UID         types.UID                   `json:"uid"`
 	Resource    metav1.GroupVersionResource `json:"resource"`
@@ -49,7 +46,6 @@ type admission struct {
 	Object      runtime.RawExtension        `json:"object"`
 }
 
-// createdPod is the part of a pod that the patch depends on.
 type createdPod struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -72,7 +68,7 @@ func (p *createdPod) pod() *corev1.Pod {
 	}
 }
 
-// mutatePod answers /mutate/pod. Every review in an answer admits the pod: admission policies deny.
+// mutatePod always admits the pod: admission policies deny.
 func (s *Server) mutatePod(w http.ResponseWriter, r *http.Request) {
 	response, err := s.review(w, r)
 	if err != nil {
@@ -85,7 +81,6 @@ func (s *Server) mutatePod(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// review reads and decides a review, once other bodies leave room for this one.
 func (s *Server) review(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionResponse, error) {
 	size := r.ContentLength
 	switch {

@@ -35,7 +35,6 @@ func newServer(t testing.TB) *Server {
 	return server
 }
 
-// review returns an AdmissionReview for the creation of object, after change.
 func review(t testing.TB, object string, change func(*admissionv1.AdmissionReview)) []byte {
 	t.Helper()
 	out := &admissionv1.AdmissionReview{
@@ -79,7 +78,6 @@ func post(handler http.Handler, contentType string, body []byte) *httptest.Respo
 	return recorder
 }
 
-// answer decodes a review that admits.
 func answer(t testing.TB, recorder *httptest.ResponseRecorder) *admissionv1.AdmissionResponse {
 	t.Helper()
 	if recorder.Code != http.StatusOK {
@@ -193,7 +191,6 @@ func TestBadRequestsGetAClearError(t *testing.T) {
 	checkStatus(t, lost, http.StatusNotFound, pathMutatePod)
 }
 
-// checkStatus wants an answer to be the API's Status with a code and a message.
 func checkStatus(t *testing.T, recorder *httptest.ResponseRecorder, code int, message string) {
 	t.Helper()
 	var status metav1.Status
@@ -231,8 +228,7 @@ func FuzzMutatePod(f *testing.F) {
 	})
 }
 
-// checkPatch wants the patch to apply to the pod as the API server would send it, and to be
-// complete.
+// The patch applies to the pod as the API server would send it, and is complete.
 func checkPatch(t *testing.T, body []byte, response *admissionv1.AdmissionResponse) {
 	t.Helper()
 	if response.Patch == nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NewCommand returns the command line of the role webhook. It serves until its
-// context is done.
+// NewCommand returns the command of the role webhook. It serves until its context is done.
 func NewCommand() *cobra.Command {
 	config := DefaultConfig()
 	command := &cobra.Command{

@@ -15,29 +15,27 @@ import (
 
 // Config configures a Server.
 type Config struct {
-	// Listen is the host:port to serve on; an empty host means every address.
+	// Listen is the host:port to serve on; an empty host: every address.
 	Listen string
-	// CertFile and KeyFile are the PEM files of the serving certificate and its
-	// key. They are read again when they change.
+	// CertFile and KeyFile are the PEM files of the serving certificate. Changes are read again.
 	CertFile, KeyFile string
-	// SchedulerName is the scheduler that pods are given to.
+	// SchedulerName is the scheduler for the pods.
 	SchedulerName string
-	// SecureMetrics answers /metrics only to clients that the API server lets get it. Kubeconfig
-	// leads to the API server; empty: the pod's service account.
+	// SecureMetrics answers /metrics only to clients that the API server allows. Kubeconfig leads to it;
+	// empty: the pod's service account.
 	SecureMetrics bool
 	Kubeconfig    string
-	// ShutdownDelay is how long the server takes requests after it was told to stop and reports
-	// itself as not ready: the cluster needs this time to send new requests elsewhere.
+	// ShutdownDelay is the time of service after the stop, as not ready: the cluster needs it to send new
+	// requests elsewhere.
 	ShutdownDelay time.Duration
 }
 
-// DefaultConfig returns the configuration that a command line starts from. The certificate has no
-// default.
+// DefaultConfig returns the command line's defaults. The certificate has none.
 func DefaultConfig() Config {
 	return Config{Listen: ":8443", SchedulerName: v1alpha1.SchedulerName}
 }
 
-// Validate reports every field that the server can't work with, and its flag.
+// Validate reports every unfit field, and its flag.
 func (c Config) Validate() error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {

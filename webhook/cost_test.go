@@ -18,7 +18,6 @@ const (
 	inSpec     = `"object":{"metadata":{"name":"p"},"spec":{`
 )
 
-// allocated posts a body and returns the answer and the bytes that were allocated for it.
 func allocated(handler http.Handler, body string) (code int, bytes uint64) {
 	request := httptest.NewRequest(http.MethodPost, pathMutatePod, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
@@ -27,8 +26,7 @@ func allocated(handler http.Handler, body string) (code int, bytes uint64) {
 	return answer.Code, bytes
 }
 
-// Every client that reaches the port may post a body of maxBodyBytes: the memory for it must be in
-// proportion.
+// Every client that reaches the port may post maxBodyBytes: the memory must be in proportion.
 func TestWhatABodyCostsIsInProportion(t *testing.T) {
 	const size, most = 256 << 10, 16
 	for name, test := range map[string]struct {
@@ -55,7 +53,6 @@ func TestWhatABodyCostsIsInProportion(t *testing.T) {
 // bodies.
 func TestTheCostliestReviewFits(t *testing.T) {
 	const container = 256 << 20 // webhook.resources in the chart
-	// Two are counted for each volume, and a few for the rest.
 	body := reviewHead + inSpec + `"volumes":[` + strings.Repeat(`{},`, serving.MaxValues/2-10) + `{}]}}}}`
 	code, bytes := allocated(newServer(t).Handler(), body)
 	if code != http.StatusOK {
@@ -66,8 +63,7 @@ func TestTheCostliestReviewFits(t *testing.T) {
 	}
 }
 
-// The memory of all requests at a time is bounded: a request that does not fit waits until its
-// client gives up.
+// A request that does not fit into the memory waits until its client gives up.
 func TestBodiesWaitForRoom(t *testing.T) {
 	server := newServer(t)
 	all := &guest{client: "others", size: maxBodiesBytes, cut: func() { t.Error("a body that is there is cut off") }}

@@ -12,13 +12,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// healthz answers that the process serves. It does not report faults that a restart would not cure,
-// such as an expired certificate.
+// healthz reports no faults that a restart would not cure, such as an expired certificate.
 func healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// readyz answers whether requests should be sent here.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	err := s.certificate.Expired(time.Now())
 	if s.stopping.Load() {
@@ -41,8 +39,7 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		Message: fmt.Sprintf("%s does not take %s: POST reviews, GET everything else", r.URL.Path, r.Method)})
 }
 
-// observe counts and times every answer. The path's label comes from a fixed set: no client can
-// make a time series of its own.
+// The path's label is from a fixed set: no client can make its own time series.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return serving.Observe(next, func(r *http.Request, code int, took time.Duration) {
 		path := "other"
@@ -54,8 +51,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// recoverPanics answers 500 where a handler panics: the API server gets an answer at once and
-// admits the pod, and the bug is counted.
+// recoverPanics answers 500 and counts the bug: the API server admits the pod at once.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	return serving.Recover(next, name, s.metrics.panics.Inc)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics are a server's, in a registry of its own. Safe for parallel use.
+// metrics have their own registry. Safe for parallel use.
 type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
@@ -20,7 +20,6 @@ type metrics struct {
 	panics    prometheus.Counter
 }
 
-// newMetrics registers the metrics. expiry returns the end of the serving certificate.
 func newMetrics(expiry func() time.Time) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),

@@ -9,37 +9,36 @@ import (
 	"time"
 )
 
-// room bounds all requests' bodies together, in bytes. A client may announce a large body, and send
-// it slowly or not at all; the API server sends its bodies at once. While a body waits for room, a
-// body older than bodyGrace may be cut off, beginning with the client that holds the most. Waiting
-// clients are let in by the size that they would hold: many slow clients don't keep out a small
-// one. Safe for parallel use.
+// room bounds all requests' bodies together, in bytes. A client may send a large body slowly or not at all.
+// While a body waits for room, a body older than bodyGrace may be cut off, beginning with the client that
+// holds the most. Waiting clients enter by the size that they would hold: many slow clients don't keep out
+// a small one. Safe for parallel use.
 type room struct {
 	mu      sync.Mutex
 	free    int64
 	held    map[string]int64 // by client
-	inside  []*guest         // in the order of their entries
-	waiting []*guest         // in the order of their arrivals
+	inside  []*guest         // in order of entry
+	waiting []*guest         // in order of arrival
 }
 
-// bodyGrace is for how long a body may be on its way while others wait. The API server's bodies, of
-// 3 MiB at most as a rule, take some milliseconds.
+// bodyGrace is a body's time while others wait. The API server's bodies, mostly up to 3 MiB, take some
+// milliseconds.
 const bodyGrace = 250 * time.Millisecond
 
 type guest struct {
 	client string
 	size   int64
-	cut    func() // ends the read of its body
+	cut    func() // ends the read
 
-	in      chan struct{} // closed when it is let in
+	in      chan struct{} // closed at entry
 	since   time.Time     // when
-	arrived bool          // the body is there, or is cut off
+	arrived bool          // or cut off
 	wasCut  bool
 }
 
 func newRoom(size int64) *room { return &room{free: size, held: map[string]int64{}} }
 
-// enter waits until there is room for a guest, or ctx is done. A guest that has entered must leave.
+// enter waits for room, or until ctx is done. A guest that has entered must leave.
 func (r *room) enter(ctx context.Context, g *guest) error {
 	g.in = make(chan struct{})
 	r.mu.Lock()
@@ -65,7 +64,7 @@ func (r *room) enter(ctx context.Context, g *guest) error {
 	}
 }
 
-// giveUp takes back a guest that waits, and says whether it still did.
+// giveUp removes a waiting guest; false: it did not wait.
 func (r *room) giveUp(g *guest) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +77,7 @@ func (r *room) giveUp(g *guest) bool {
 	return true
 }
 
-// whole notes that the read of a guest's body has ended; false: because it was cut off.
+// whole notes the end of a body's read; false: it was cut off.
 func (r *room) whole(g *guest) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +85,6 @@ func (r *room) whole(g *guest) bool {
 	return !g.wasCut
 }
 
-// leave gives back the room of a guest that has entered.
 func (r *room) leave(g *guest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +97,7 @@ func (r *room) leave(g *guest) {
 	r.admit()
 }
 
-// admit lets in the next guests, as long as there is room, and then makes some. mu is held.
+// admit lets guests in while there is room, and then makes some. mu is held.
 func (r *room) admit() {
 	for len(r.waiting) > 0 {
 		next := 0
@@ -122,10 +120,9 @@ func (r *room) admit() {
 	}
 }
 
-// with is the size that a guest's client would hold with it.
 func (r *room) with(g *guest) int64 { return r.held[g.client] + g.size }
 
-// shed cuts off slow bodies, until so much is free once they have left.
+// shed cuts off slow bodies, until size is free once they have left.
 func (r *room) shed(size int64) {
 	coming := r.free
 	for _, g := range r.inside {

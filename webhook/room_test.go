@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// pipes is a listener with pipes for connections, which a bubble of synctest can wait for.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -30,7 +29,6 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// from is the server's end of a connection from an address.
 type from struct {
 	net.Conn
 	ip string
@@ -44,7 +42,6 @@ func (p pipes) dial(ip string) net.Conn {
 	return client
 }
 
-// begin sends the header of a request with a body of size bytes, and some of the body.
 func begin(t *testing.T, c net.Conn, size int, body []byte) {
 	t.Helper()
 	if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: w\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", pathMutatePod, size); err != nil {
@@ -65,7 +62,6 @@ func answered(c net.Conn) (int, error) {
 	return response.StatusCode, err
 }
 
-// serve serves in the bubble until the test ends it.
 func serve(t *testing.T) (server *Server, listener pipes, end func()) {
 	t.Helper()
 	server, listener = newServer(t), make(pipes)
@@ -82,9 +78,8 @@ func serve(t *testing.T) (server *Server, listener pipes, end func()) {
 	}
 }
 
-// Clients that announce large bodies, and send none, fill the room. Any number of the API server's
-// requests gets through, long before their time is over. Only as many clients as necessary are cut
-// off, beginning with the largest holders.
+// Clients that announce large bodies, and send none, fill the room. The API server's requests get through:
+// the largest holders are cut off first.
 func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, listener, end := serve(t)
@@ -137,7 +132,6 @@ func TestSlowClientsDoNotKeepOthersOut(t *testing.T) {
 	})
 }
 
-// A slow client has all the time while no client waits.
 func TestSlowClientsAreNotCutOffForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, listener, end := serve(t)
@@ -154,7 +148,7 @@ func TestSlowClientsAreNotCutOffForNobody(t *testing.T) {
 	})
 }
 
-// A small request is let in before requests of clients that hold much, in any order of arrival.
+// Small requests come before requests of clients that hold much, in any order of arrival.
 func TestRoomLetsInWhoHoldsLeast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(10)

@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// Paths of the server.
 const (
 	pathMutatePod = "/mutate/pod"
 	pathHealthz   = "/healthz"
@@ -27,8 +26,7 @@ const (
 	pathMetrics   = "/metrics"
 )
 
-// Limits per request. A review takes well under a millisecond; the API server gives up after 30 s
-// at most.
+// A review takes well under a millisecond; the API server gives up after 30 s at most.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
@@ -41,15 +39,15 @@ type Server struct {
 	config      Config
 	certificate *serving.Certificate
 	metrics     *metrics
-	scrapes     *access.Scrapes // nil: all clients may get metrics
+	scrapes     *access.Scrapes // nil: metrics for all clients
 	stopping    atomic.Bool
 
-	bodies   *room               // of the bodies that are held: maxBodiesBytes
-	decoding *semaphore.Weighted // reviews that are decoded: maxDecoding
+	bodies   *room               // maxBodiesBytes
+	decoding *semaphore.Weighted // maxDecoding
 }
 
-// New returns a server, with its certificate loaded. The error names the wrong part of config, or
-// the fault of the certificate's files.
+// New returns a server, with its certificate loaded. The error names the fault in config or in the
+// certificate's files.
 func New(config Config) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -79,7 +77,7 @@ func (s *Server) Handler() http.Handler {
 	return s.observe(s.recoverPanics(router))
 }
 
-// Run listens at the configured address and serves until ctx is done; see Serve.
+// Run serves at the configured address until ctx is done; see Serve.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := net.Listen("tcp", s.config.Listen)
 	if err != nil {
@@ -88,9 +86,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Serve(ctx, listener)
 }
 
-// Serve serves TLS on listener, which it closes, until ctx is done. Then it says that it is not
-// ready, goes on for the shutdown delay, and lets the requests under way end. It returns nil after
-// an orderly end.
+// Serve serves TLS on listener, and closes it, until ctx is done. Then it reports not ready, goes on for
+// the shutdown delay, and lets running requests end. nil: an orderly end.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	klog.FromContext(ctx).Info("Serving", "address", listener.Addr().String(), "scheduler", s.config.SchedulerName)
 	return serving.Server{

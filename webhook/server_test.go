@@ -28,8 +28,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// writeCertificate writes a self-signed certificate for 127.0.0.1 with the given common name, valid
-// now, and returns its files.
 func writeCertificate(t testing.TB, dir, commonName string) (certFile, keyFile string) {
 	t.Helper()
 	return writeCertificateUntil(t, dir, commonName, time.Now().Add(time.Hour))
@@ -68,7 +66,6 @@ func writeCertificateUntil(t testing.TB, dir, commonName string, notAfter time.T
 	return certFile, keyFile
 }
 
-// touch makes the certificate's files look changed on a file system with any clock.
 func touch(t *testing.T, config Config, at time.Time) {
 	t.Helper()
 	for _, file := range []string{config.CertFile, config.KeyFile} {
@@ -78,7 +75,6 @@ func touch(t *testing.T, config Config, at time.Time) {
 	}
 }
 
-// start serves on a port of its own. stop ends it and returns the result of Serve.
 func start(t *testing.T, server *Server) (address string, stop func() error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", server.config.Listen)
@@ -92,7 +88,6 @@ func start(t *testing.T, server *Server) (address string, stop func() error) {
 	return listener.Addr().String(), func() error { cancel(); return <-ended }
 }
 
-// serverName connects and returns the server's common name.
 func serverName(t *testing.T, address string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // which certificate it is, is what is tested

@@ -20,11 +20,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// request is what an API server was asked.
 type request struct{ method, path, query, contentType, body string }
 
-// serve answers every request with status and object, and hands on what was
-// asked.
 func serve(t *testing.T, status int, object any) (client.Interface, <-chan request) {
 	t.Helper()
 	asked := make(chan request, 16)
@@ -113,8 +110,7 @@ func TestClusterScopedPaths(t *testing.T) {
 	}
 }
 
-// A caller must be able to tell a conflict from an absence: compare-and-swap
-// depends on it.
+// Compare-and-swap must tell a conflict from an absence.
 func TestErrorsKeepTheirReason(t *testing.T) {
 	conflict := apierrors.NewConflict(v1alpha1.Resource(v1alpha1.ResourceVolumeHolds), "vh-1", nil).Status()
 	clients, _ := serve(t, http.StatusConflict, conflict)
@@ -143,7 +139,6 @@ func TestInformerHoldsWhatTheServerHas(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		query := r.URL.Query()
 		if query.Get("sendInitialEvents") == "true" {
-			// As an API server without streaming lists does: the informer lists.
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			_ = json.NewEncoder(w).Encode(apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil).Status())
 			return

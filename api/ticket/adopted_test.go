@@ -19,8 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A handle that is over writes nothing for the process that has acquired the ticket since, which was
-// asked again and uses the volumes.
+// An ended handle writes nothing after another process has acquired the ticket.
 func TestOldHandleDoesNotLetGo(t *testing.T) {
 	for name, over := range map[string]func(*tickettest.Cluster, *ticket.Handle){
 		"left": func(_ *tickettest.Cluster, h *ticket.Handle) { h.Leave() },
@@ -57,7 +56,6 @@ func TestOldHandleDoesNotLetGo(t *testing.T) {
 	}
 }
 
-// Nor does it end the ticket.
 func TestOldHandleDoesNotRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -80,14 +78,12 @@ func TestOldHandleDoesNotRelease(t *testing.T) {
 	})
 }
 
-// away has the API server not answer for so long that handles end.
 func away(c *tickettest.Cluster) {
 	c.Fail(errors.New("away"))
 	time.Sleep(time.Minute)
 	c.Fail(nil)
 }
 
-// between does something once between a read of a ticket and the write that follows.
 type between struct {
 	*tickettest.Cluster
 	once atomic.Bool
@@ -126,7 +122,6 @@ func (t *betweenTickets) Patch(ctx context.Context, name string, kind types.Patc
 	return t.VolumeTicketInterface.Patch(ctx, name, kind, data, o, sub...)
 }
 
-// The next process acquires the ticket between the read and the write of an old handle.
 func TestAdoptedBetweenReadAndWrite(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *ticket.Handle) error{
 		"release": func(ctx context.Context, h *ticket.Handle) error { return h.Release(ctx) },
@@ -157,8 +152,7 @@ func TestAdoptedBetweenReadAndWrite(t *testing.T) {
 	}
 }
 
-// A ticket that another integrator makes between the read and the write stays theirs, though its
-// request is equal.
+// Another integrator's ticket stays theirs, even with an equal request.
 func TestMadeBetweenReadAndWrite(t *testing.T) {
 	c := &between{Cluster: tickettest.New()}
 	c.SatisfyAll()
@@ -183,7 +177,7 @@ func TestMadeBetweenReadAndWrite(t *testing.T) {
 	}
 }
 
-// Later changes of the caller's slices and maps, and another order of its claims, make no other ticket.
+// Later changes of the caller's slices and maps, and another order of claims, make no other ticket.
 func TestRequestIsOneOfItsOwn(t *testing.T) {
 	c := tickettest.New()
 	r := nightly()
@@ -200,7 +194,6 @@ func TestRequestIsOneOfItsOwn(t *testing.T) {
 	acquired(t, c, r).Leave()
 }
 
-// The fake sends nothing once a request's context has ended, as a real client does.
 func TestEndedContextsSendNothing(t *testing.T) {
 	c := tickettest.New()
 	h := acquired(t, c, nightly())

@@ -13,8 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// When its node is drained, a ticket that stays keeps its handle, a ticket that ends ends it, and a
-// ticket that moves is asked to let go, and has its volumes again elsewhere.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, at := tickettest.New(), time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
@@ -62,8 +60,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A restarted integrator, or a new leader of its replicas, goes on with the existing ticket, also after
-// a move; an ended ticket is made again.
+// A new leader goes on with the existing ticket; an ended ticket is made again.
 func TestRestartAfterADrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()

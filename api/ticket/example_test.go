@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// backUp backs a claim up at its volume's node, and begins again as often as a pod takes the volume. A
-// backup tool has to do no more: call it again with the same name after a restart or an election, and
-// it goes on with its ticket.
+// backUp backs a claim up at its volume's node, and begins again when a pod takes the volume. After a
+// restart, call it again with the same name.
 func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string, copyFrom func(ctx context.Context, node string) error) error {
 	request := ticket.Request{
 		Namespace: namespace, Name: "backup-" + claim, Type: v1alpha1.TicketBackup,
@@ -33,7 +32,7 @@ func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string
 		var lost *ticket.LostError
 		switch {
 		case errors.As(context.Cause(h.Context()), &lost) && lost.Reason == ticket.ReasonEnded:
-			return lost // the ticket was ended, so that this work is not wanted
+			return lost // the ticket was ended: the work is not wanted
 		case errors.As(context.Cause(h.Context()), &lost):
 			fmt.Println("begins anew:", lost.Reason)
 			continue
@@ -48,14 +47,13 @@ func backUp(ctx context.Context, tickets *ticket.Client, namespace, claim string
 	}
 }
 
-// release ends the ticket though the process is told to stop: otherwise its volumes wait for its TTL.
+// release ends the ticket even if the process must stop: otherwise its volumes wait for its TTL.
 func release(ctx context.Context, h *ticket.Handle) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return h.Release(ctx)
 }
 
-// renew keeps the ticket for as long as the handle lives.
 func renew(h *ticket.Handle, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -71,7 +69,7 @@ func renew(h *ticket.Handle, every time.Duration) {
 	}
 }
 
-// A backup tool, and a test of it: pods take the volume while it is copied.
+// A backup tool and its test: pods take the volume during the copy.
 func Example() {
 	cluster := tickettest.New()
 	cluster.SatisfyAll()
@@ -108,7 +106,7 @@ func Example() {
 	// done after 3 tries: <nil> true
 }
 
-// An administrator ends the ticket (kubectl moorage ticket end): the tool makes no other one.
+// An administrator ends the ticket (kubectl moorage ticket end): the tool makes no other ticket.
 func Example_ended() {
 	cluster := tickettest.New()
 	cluster.SatisfyAll()

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/api/ticket/tickettest"
 )
 
-// Volumes that are lost and had again between two looks were lost all the same: another claimant had
-// them in between, also at the same node.
+// A loss between two looks counts, even if the ticket has its volumes again: another claimant had them.
 func TestLossBetweenTwoLooks(t *testing.T) {
 	for name, again := range map[string]func(*tickettest.Cluster){
 		"at another node":   func(c *tickettest.Cluster) { c.Moved("shop", "nightly", "worker-2") },
@@ -48,7 +47,6 @@ func TestLossBetweenTwoLooks(t *testing.T) {
 	}
 }
 
-// A write that changes nothing of what the ticket has ends no handle.
 func TestSameGrantIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()

@@ -21,7 +21,6 @@ import (
 
 const integrator = "backup.example.com"
 
-// nightly is a request that nothing speaks against.
 func nightly() ticket.Request {
 	return ticket.Request{Namespace: "shop", Name: "nightly", Type: v1alpha1.TicketBackup, Node: "n1", Claims: []string{"data", "log"}, TTL: time.Hour}
 }
@@ -35,7 +34,6 @@ func clientOf(t *testing.T, c *tickettest.Cluster, name string) *ticket.Client {
 	return client
 }
 
-// acquired is a handle on a ticket that is satisfied.
 func acquired(t *testing.T, c *tickettest.Cluster, r ticket.Request) *ticket.Handle {
 	t.Helper()
 	c.SatisfyAll()
@@ -46,7 +44,6 @@ func acquired(t *testing.T, c *tickettest.Cluster, r ticket.Request) *ticket.Han
 	return h
 }
 
-// lost is why a handle's context has ended, nil: it has not.
 func lost(h *ticket.Handle) error {
 	synctest.Wait()
 	return context.Cause(h.Context())
@@ -94,7 +91,7 @@ func TestAcquireWaitsUntilItsVolumesAreThere(t *testing.T) {
 	})
 }
 
-// A caller that stops waiting gets the cause of the ticket's wait. The ticket asks on.
+// The ticket asks on after its caller has stopped waiting.
 func TestAcquireSaysWhyNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -115,7 +112,6 @@ func TestAcquireSaysWhyNot(t *testing.T) {
 	})
 }
 
-// A new process, or a new leader, goes on with its predecessor's ticket, and has all of its time.
 func TestRestartAdoptsTheTicket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -205,7 +201,6 @@ func TestNobodyReleasesAnothersTicket(t *testing.T) {
 	})
 }
 
-// Two integrators make a ticket of the same name at once: one gets it.
 func TestWhoIsFasterHasTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -227,7 +222,6 @@ func TestWhoIsFasterHasTheName(t *testing.T) {
 	})
 }
 
-// A handle that loses its volumes ends at once, and another Acquire gets them back.
 func TestLossEndsTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -263,7 +257,7 @@ func TestLossEndsTheContext(t *testing.T) {
 	})
 }
 
-// A renewal neither makes an ended ticket again, nor takes another's new ticket for it.
+// A renewal neither makes an ended ticket again nor adopts another's new ticket.
 func TestEndedIsEnded(t *testing.T) {
 	for _, madeAgain := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -290,8 +284,7 @@ func TestEndedIsEnded(t *testing.T) {
 	}
 }
 
-// A ticket that was made in its place unseen is another ticket, satisfied or not; and a ticket under
-// deletion is over.
+// A ticket made in its place unseen is another ticket; a ticket under deletion is over.
 func TestAnotherTicketIsNotTheOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -335,7 +328,6 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// A handle with a long Unheard survives an outage of the API server; later events are seen afterwards.
 func TestOutageIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -369,7 +361,6 @@ func TestOutageIsNoLoss(t *testing.T) {
 	})
 }
 
-// A ticket under deletion is not used any more. When it is gone another is made.
 func TestDeletedOneIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -436,8 +427,7 @@ func isEnded(err error) bool {
 	return errors.As(err, &why) && why.Reason == ticket.ReasonEnded
 }
 
-// A ticket that is asked to let go of its volumes reports it to its holder, who works on until it has
-// let go; the same ticket is acquired again only when it has its volumes again.
+// The holder works on until it has let go; the ticket is acquired again only with its volumes.
 func TestLettingGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -497,8 +487,6 @@ func TestLettingGo(t *testing.T) {
 	})
 }
 
-// A ticket for detached volumes names no node, nor does its handle; a ticket with parameters keeps them
-// when it is adopted.
 func TestDetachedAndParameters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()

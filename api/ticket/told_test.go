@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A ticket that is granted waits for its volumes, and no longer for what kept it from its grant.
 func TestWhatIsToldAfterTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -53,7 +52,6 @@ func TestWhatIsToldAfterTheGrant(t *testing.T) {
 	})
 }
 
-// Work that can stop stops when the ticket is asked to let go, and before its volumes are lost.
 func TestWorkEndsWhenItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -80,8 +78,7 @@ func TestWorkEndsWhenItIsAsked(t *testing.T) {
 	})
 }
 
-// The fields that make a ticket another are named: its spec never changes, and a person who has to end
-// it needs the cause.
+// A ticket's spec never changes: the person who ends it needs the cause.
 func TestDifferentNamesTheField(t *testing.T) {
 	for want, asks := range map[string]func(*ticket.Request){
 		"spec.nodeName":   func(r *ticket.Request) { r.Node = "n2" },

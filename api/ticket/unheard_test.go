@@ -18,9 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A process that can't read its ticket does not see that it is asked to let go, and others have the
-// volumes when the notice is over. The handle ends before: 20 s after the last answer for types that
-// yield.
+// The handle of an unread ticket ends before others have the volumes: 20 s after the last answer for types
+// that yield.
 func TestUnheardEndsTheHandle(t *testing.T) {
 	for name, test := range map[string]struct {
 		asks func(*ticket.Request)
@@ -62,7 +61,6 @@ func TestUnheardEndsTheHandle(t *testing.T) {
 	}
 }
 
-// An outage that is shorter ends nothing.
 func TestShortOutageIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()
@@ -80,8 +78,7 @@ func TestShortOutageIsNoLoss(t *testing.T) {
 	})
 }
 
-// silent is a cluster that stops answering without an error, as behind a link that is cut: requests
-// hang until they are given up, and watches say nothing.
+// silent stops answering without an error, as behind a cut link: requests hang.
 type silent struct {
 	*tickettest.Cluster
 	cut atomic.Bool

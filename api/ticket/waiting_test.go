@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A wait longer than the TTL does not lose the ticket, nor its age.
 func TestWaitingRenews(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,7 +52,6 @@ func TestWaitingRenews(t *testing.T) {
 	}
 }
 
-// A ticket that ends while Acquire waits has lost nothing.
 func TestEndedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()

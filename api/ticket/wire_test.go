@@ -20,10 +20,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// sent is what an API server was sent.
 type sent struct{ method, query, contentType, body string }
 
-// answers serves a ticket: none before it is made, and then a satisfied one.
 func answers(t *testing.T, asked chan<- sent) *httptest.Server {
 	made := &v1alpha1.VolumeTicket{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket},
@@ -69,8 +67,8 @@ func ticketOf(t *testing.T, body []byte) v1alpha1.VolumeTicket {
 	return said
 }
 
-// A ticket is made as a new object, so that no other's is touched, and renewed by a merge patch of its
-// UID, with the time only. It is deleted by its UID, at the read version.
+// Create touches no other object. Renewals are merge patches of the UID and the time only. Delete names the
+// UID and the read version.
 func TestWhatIsSent(t *testing.T) {
 	asked := make(chan sent, 10)
 	server := answers(t, asked)

@@ -28,7 +28,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// crd is one CustomResourceDefinition as the API server would serve it.
 type crd struct {
 	v1         *apiextensionsv1.CustomResourceDefinition
 	structural *structuralschema.Structural
@@ -36,11 +35,9 @@ type crd struct {
 	rules      *cel.Validator
 }
 
-// crdDir is where controller-gen writes them.
 const crdDir = "../../charts/moorage/files/crds"
 
-// loadCRDs reads and compiles every CRD, keyed by kind. It fails on one that
-// the API server would refuse, for its structure or for the cost of its rules.
+// loadCRDs fails on a CRD that the API server would refuse for its structure or the cost of its rules.
 func loadCRDs(t *testing.T) map[string]crd {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(crdDir, "*.yaml"))
@@ -75,7 +72,6 @@ func loadCRD(t *testing.T, file string) crd {
 	if errs := crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal); len(errs) > 0 {
 		t.Fatalf("%s: the API server refuses it: %v", file, errs.ToAggregate())
 	}
-	// Conversion to the internal type hoists a schema that all versions share.
 	props := internal.Spec.Validation
 	if props == nil {
 		props = internal.Spec.Versions[0].Schema
@@ -96,8 +92,7 @@ func loadCRD(t *testing.T, file string) crd {
 	}
 }
 
-// admit does to an object what the API server does on create (old nil) and
-// update: it prunes unknown fields, applies defaults and validates.
+// admit prunes, defaults and validates as the API server does on create (old nil) and update.
 func (c crd) admit(obj, old map[string]any) field.ErrorList {
 	pruning.Prune(obj, c.structural, true)
 	defaulting.Default(obj, c.structural)
@@ -114,7 +109,6 @@ func (c crd) admit(obj, old map[string]any) field.ErrorList {
 	return ruleErrs
 }
 
-// asMap returns the JSON form of an object of the API's types.
 func asMap(t *testing.T, obj any) map[string]any {
 	t.Helper()
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -124,9 +118,7 @@ func asMap(t *testing.T, obj any) map[string]any {
 	return out
 }
 
-// Every rule compiles in the oldest release that the chart is for. An API server takes into
-// new objects what its predecessor knew (MinCompatibilityVersion), and one that emulates an
-// older release knows more than that release did.
+// The API server accepts in new objects the features of its predecessor (MinCompatibilityVersion).
 func TestRulesOfTheOldestRelease(t *testing.T) {
 	known := environment.MustBaseEnvSet(version.MustParse(served.OldestRelease).SubtractMinor(1))
 	compiled := 0

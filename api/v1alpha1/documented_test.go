@@ -18,8 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// docs/operate/policies.md explains every field of an AttachPolicy, and what it gives
-// to be copied is admitted. The types of tickets are compared in package ledger.
+// docs/operate/policies.md explains every field of an AttachPolicy, and its examples are admitted.
 func TestPoliciesAndTicketsAreDocumented(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/operate/policies.md")
 	if err != nil {
@@ -60,8 +59,6 @@ func TestPoliciesAndTicketsAreDocumented(t *testing.T) {
 	}
 }
 
-// fields are the names of a type's fields as a manifest has them, those of
-// objects with what stands before them, sorted.
 func fields(of reflect.Type, before string) []string {
 	var names []string
 	for i := range of.NumField() {
@@ -81,7 +78,6 @@ func fields(of reflect.Type, before string) []string {
 	return names
 }
 
-// named are the `words` in the first cells of a text's tables.
 func named(text string) []string {
 	var names []string
 	for line := range strings.Lines(text) {

@@ -25,8 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// What the Go types write, the schema keeps: nothing is pruned on the way
-// through the API server, and what comes back is what was sent.
 func TestRoundTripThroughTheSchema(t *testing.T) {
 	crds := loadCRDs(t)
 	ticket := manualTicket()
@@ -65,7 +63,6 @@ func TestRoundTripThroughTheSchema(t *testing.T) {
 	}
 }
 
-// The table that kubectl get shows has who holds a volume and who waits.
 func TestPrinterColumns(t *testing.T) {
 	crds := loadCRDs(t)
 	ticket := manualTicket()
@@ -109,9 +106,7 @@ func TestPrinterColumns(t *testing.T) {
 	}
 }
 
-// Create of a hold is one write: with a status subresource the API server would
-// drop the status that comes with it. Who may write tickets and policies does not
-// write what the controller says of them.
+// With a status subresource, the API server would drop the status at create.
 func TestHoldsHaveNoStatusSubresource(t *testing.T) {
 	for kind, crd := range loadCRDs(t) {
 		subresources := crd.v1.Spec.Versions[0].Subresources
@@ -154,7 +149,6 @@ func TestDefaultsKeepWhatIsSetAndDoNotTouchTheOriginal(t *testing.T) {
 	}
 }
 
-// The schema, the API's constants and the ledger's table name the same types.
 func TestTicketTypes(t *testing.T) {
 	var constants []ledger.TicketType
 	file, err := parser.ParseFile(token.NewFileSet(), "tickettype.go", nil, 0)
@@ -184,8 +178,7 @@ func TestTicketTypes(t *testing.T) {
 }
 
 func TestVolumeHoldName(t *testing.T) {
-	// Written down: another name for the same volume would let it be held twice
-	// across an upgrade.
+	// Another name for the same volume would let it be held twice across an upgrade.
 	if got, want := v1alpha1.VolumeHoldName("disk.example.com", "vol-1"), "vh-a5b2c37b42447b4672f722d53d88eff545ddb764"; got != want {
 		t.Errorf("the name is %s, want %s", got, want)
 	}

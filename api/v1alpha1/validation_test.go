@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// asManual makes a person's ticket of one.
 func asManual(v *v1alpha1.VolumeTicket) {
 	v.Spec.Type, v.Spec.TTLSeconds = v1alpha1.TicketManual, new(int64(60))
 }
@@ -28,7 +27,7 @@ func TestTicketValidation(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*v1alpha1.VolumeTicket)
-		// wants are parts of the refusal; none means that it is admitted.
+		// no wants: admitted
 		wants []string
 	}{
 		{name: "a person's, with an owner", change: func(*v1alpha1.VolumeTicket) {}},
@@ -126,7 +125,6 @@ func TestTicketValidation(t *testing.T) {
 	}
 }
 
-// A ticket stands for what was granted: nobody changes it into another one.
 func TestTicketSpecNeverChanges(t *testing.T) {
 	ticketCRD := loadCRDs(t)[v1alpha1.KindVolumeTicket]
 	for name, change := range map[string]func(*v1alpha1.VolumeTicket){
@@ -191,9 +189,7 @@ func TestHoldValidation(t *testing.T) {
 	checkRefusal(t, holdCRD.admit(asMap(t, moved), asMap(t, heldVolume())).ToAggregate(), []string{"one volume for ever"})
 }
 
-// A kubelet may report anything as its machine's systemUUID and bootID. The hold that names
-// them is admitted, and says the same when it is read: else it would be written for ever, and
-// the volume stay where it is.
+// A kubelet may report any systemUUID and bootID. If the hold were refused, it would be written for ever.
 func TestHoldOfAnOddMachineIsAdmitted(t *testing.T) {
 	holdCRD := loadCRDs(t)[v1alpha1.KindVolumeHold]
 	disk := ledger.VolumeID{Driver: "disk.example.com", Handle: "vol-1"}
@@ -311,8 +307,7 @@ func TestPolicyValidation(t *testing.T) {
 	}
 }
 
-// A duration that the Go type can't read would break every informer of the
-// kind, so that the schema must refuse it.
+// A duration that the Go type can't read would break every informer of the kind.
 func TestPolicyDurationsAreReadable(t *testing.T) {
 	policyCRD := loadCRDs(t)[v1alpha1.KindAttachPolicy]
 	for _, text := range []string{"", "soon", "5", "1 second", "1d", "PT5M", "9999999999h"} {
@@ -329,7 +324,6 @@ func TestPolicyDurationsAreReadable(t *testing.T) {
 	}
 }
 
-// What a node writes is bounded, and says Yes, No or Unknown.
 func TestNodeMountReportValidation(t *testing.T) {
 	definition := loadCRDs(t)[v1alpha1.KindNodeMountReport]
 	for name, test := range map[string]struct {
@@ -418,8 +412,6 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// checkRefusal wants err to be nil if wants is empty, and else to say each of
-// wants.
 func checkRefusal(t *testing.T, err error, wants []string) {
 	t.Helper()
 	if len(wants) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A volume status counts on the pod that it is of, and on no copy of that pod.
+// A volume status counts on no copy of its pod.
 func TestVolumeStatusOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotation string

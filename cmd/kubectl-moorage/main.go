@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-moorage is the kubectl plugin of Moorage: kubectl moorage
-// explain pod NAME says why a pod does not run.
+// Command kubectl-moorage is Moorage's kubectl plugin: kubectl moorage explain pod NAME says why a pod does
+// not run.
 package main
 
 import (

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command moorage-node runs on every node, and publishes what the node itself has
-// staged, published and mounted.
+// Command moorage-node publishes its node's staged, published and mounted volumes.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command moorage-sandbox runs a real Kubernetes cluster on this machine, and
-// Moorage in it, against a simulated disk service that judges.
+// Command moorage-sandbox runs a real Kubernetes cluster with Moorage on this machine, against a simulated
+// disk service.
 package main
 
 import (
@@ -39,7 +39,6 @@ func main() {
 	}))
 }
 
-// commands are the benchmarks.
 func commands() []func(*cli.Session) *cobra.Command {
 	list := []func(*cli.Session) *cobra.Command{benchmark, benchmarkAttachers, benchmarkNode, benchmarkScale}
 	for _, subject := range counted {
@@ -56,7 +55,6 @@ func benchmarkNode(s *cli.Session) *cobra.Command { return node.NewCommand(s) }
 
 func benchmarkScale(s *cli.Session) *cobra.Command { return scale.NewCommand(s) }
 
-// counted are the scenarios that are run for long and counted, each with a command of its own.
 var counted = []chaos.Subject{
 	{
 		Command: "bench-chaos", Short: "Put a mode through ten minutes of chaos and keep what came of it",

@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/controller/node"
 )
 
-// newNode is moorage-node for a node of the sandbox, which mounts nothing, and shares its machine with
-// other nodes: files name its mounts and its boot. Everything else is as on a machine.
+// newNode is moorage-node without mounts: files name its mounts and its boot, because it shares its
+// machine.
 func newNode() *cobra.Command {
 	config := node.DefaultConfig()
 	config.Listen = ""

@@ -37,7 +37,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	memory.KeepWithinLimit(klog.Background())
-	// kube-scheduler has a hook of its own: without this it would replace the hook that begins logging.
+	// Without this, kube-scheduler's own hook would replace the hook that begins logging.
 	cobra.EnableTraverseRunHooks = true
 	root := &cobra.Command{
 		Use:          "moorage",

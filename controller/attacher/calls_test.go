@@ -4,8 +4,8 @@ package attacher
 
 import "testing"
 
-// The inputs of a VolumeAttachment's calls are kept while a call may be needed: without its
-// finalizer, the node's next attachment answers for it.
+// Without its finalizer, a VolumeAttachment's inputs are dropped: the node's next attachment answers for
+// it.
 func TestCallsOfStrippedAttachmentsAreForgotten(t *testing.T) {
 	s := newStage(t)
 	commands := []string{"given create pv pv1 stamped", "given create csinode node1 id=nodeID1"}

@@ -16,10 +16,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/convert"
 )
 
-// outcome is a step's end, with the objects seen on the way.
 type outcome struct {
 	result decide.Result
-	// attachment and volume are newer states; gone, that the attachment is deleted.
+	// attachment and volume are newer states; gone: the attachment is deleted.
 	attachment *storagev1.VolumeAttachment
 	volume     *corev1.PersistentVolume
 	gone       bool
@@ -28,7 +27,7 @@ type outcome struct {
 
 func failed(err error) outcome { return outcome{result: decide.Result{Failed: objects.Reason(err)}} }
 
-// prepare collects a step's inputs, under the lock; the returned function does the step, without it.
+// prepare collects a step's inputs under the lock; the returned function works without it.
 func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 	call, known := e.calls[step.UID]
 	if !known {
@@ -52,8 +51,7 @@ func (e *engine) prepare(step decide.Step) func(context.Context) outcome {
 	}
 }
 
-// callOf has the inputs of a volume's calls, from any of its attachments: an unseen PersistentVolume is
-// replaced by another's.
+// callOf has a volume's call inputs, from another attachment if one's PersistentVolume is unseen.
 func (e *engine) callOf(id decide.VolumeID) objects.Call {
 	for _, call := range e.calls {
 		if call.Handle == string(id) {
@@ -145,14 +143,13 @@ func (e *engine) write(ctx context.Context, step decide.Step, va *storagev1.Volu
 	return o
 }
 
-// isGone says whether the object is deleted: a webhook's answer of that kind is no proof.
+// isGone says whether the object is deleted: a webhook's NotFound is no proof.
 func isGone(err error) bool { return apierrors.IsNotFound(err) && !convert.Denied(err) }
 
-// changed says whether the API server refused a write because the object differs from the patch's
-// expectation: a failed test is 422.
+// changed: the object has changed, and the write was refused; a failed test is 422.
 func changed(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
 
-// patch is a step's patch of the VolumeAttachment, and whether it is status.
+// patch also says whether the patch is of the status.
 func (e *engine) patch(step decide.Step, va *storagev1.VolumeAttachment) ([]byte, bool, error) {
 	status := *va.Status.DeepCopy()
 	switch step.Do {
@@ -177,7 +174,6 @@ func (e *engine) patch(step decide.Step, va *storagev1.VolumeAttachment) ([]byte
 	return patch, true, err
 }
 
-// absorb takes in the objects that a step showed.
 func (e *engine) absorb(step decide.Step, o outcome) []decide.VolumeID {
 	var touched []decide.VolumeID
 	if pv := o.volume; pv != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// NewCommand returns the command line of moorage-attacher. It works until its context is done, or
-// its lease is lost.
+// NewCommand returns moorage-attacher's command line. It runs until its context is done or its lease is
+// lost.
 func NewCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "moorage-attacher",
@@ -24,7 +24,7 @@ func NewCommand() *cobra.Command {
 in for external-attacher 4.12 without another change: it takes the same flags.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// The flags are another program's, and are read as that program reads them.
+		// The flags are external-attacher's and are parsed as there.
 		DisableFlagParsing: true,
 		RunE: func(command *cobra.Command, args []string) error {
 			line, err := parse(args, command.ErrOrStderr())

@@ -11,52 +11,49 @@ import (
 
 // Config configures an attacher.
 type Config struct {
-	// Kubeconfig is a file; empty for the service account of the pod.
+	// Kubeconfig is a file; empty means the pod's service account.
 	Kubeconfig string
 	// Address is the driver's socket.
 	Address string
-	// QPS and Burst limit the requests to the API server; QPS 0 leaves that to
-	// the API server's own fairness.
+	// QPS and Burst limit the requests to the API server; QPS 0: no limit.
 	QPS   float64
 	Burst int
 
-	// Timeout is for one call to the driver, and for one write.
+	// Timeout is for one call to the driver or one write.
 	Timeout time.Duration
-	// RetryFirst and RetryMax are the first and the longest wait after failures of an attachment.
+	// RetryFirst and RetryMax are the first and the longest wait after an attachment's failures.
 	RetryFirst, RetryMax time.Duration
-	// Workers is the most calls to the driver at a time.
+	// Workers is the maximum of parallel calls to the driver.
 	Workers int
-	// ReconcileSync is the time between two comparisons with the driver's list, PageSize the number
-	// of volumes per request (0: the driver's choice).
+	// ReconcileSync is the time between comparisons with the driver's list, PageSize the volumes per
+	// request (0: driver's choice).
 	ReconcileSync time.Duration
 	PageSize      int
-	// DefaultFSType is for volumes that name no filesystem type.
+	// DefaultFSType is for volumes without a filesystem type.
 	DefaultFSType string
-	// MaxGRPCLog cuts logged answers of the driver; not positive: it doesn't.
+	// MaxGRPCLog cuts logged driver answers; zero or less: no cut.
 	MaxGRPCLog int
 
 	Election Election
 
-	// Listen is the host:port of metrics and health; empty for none.
+	// Listen is the host:port of metrics and health; empty: none.
 	Listen, MetricsPath string
 }
 
-// Election is how several attachers of a driver agree on one.
+// Election is how several attachers of a driver choose one.
 type Election struct {
 	Enabled bool
-	// Namespace of the Lease; empty for the pod's own.
+	// Namespace of the Lease; empty: the pod's own.
 	Namespace                                 string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Labels are put on the Lease.
+	// Labels are the Lease's.
 	Labels map[string]string
 }
 
-// defaultWorkers is the default limit of calls at a time. The driver decides how many there are, see
-// decide.Limit.
+// defaultWorkers is an upper limit: the driver decides, see decide.Limit.
 const defaultWorkers = 1000
 
-// DefaultConfig returns the configuration that a command line starts from: the defaults of
-// external-attacher, but for its fixed rates.
+// DefaultConfig returns external-attacher's defaults, except for its fixed rates.
 func DefaultConfig() Config {
 	return Config{
 		Address: "/run/csi/socket",
@@ -67,7 +64,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that an attacher can't work with, and its flag.
+// Validate reports every unusable field with its flag.
 func (c Config) Validate() error {
 	var errs []error
 	require := func(ok bool, format string, args ...any) {

@@ -15,8 +15,8 @@ import (
 
 const conformanceDoc = "../../docs/internals/conformance-attacher.md"
 
-// upstreamTests are the lines of external-attacher 4.12.0 at which its tests
-// of the handlers begin (pkg/controller).
+// upstreamTests are the lines of external-attacher 4.12.0 at which its handler tests begin
+// (pkg/controller).
 var upstreamTests = map[string][]int{
 	"csi_handler_test.go": {
 		329, 346, 362, 379, 395, 412, 429, 446, 463, 481, 499, 517, 535, 550, 571, 624, 631, 643, 659, 665, 676, 710, 721,
@@ -27,7 +27,6 @@ var upstreamTests = map[string][]int{
 	"trivial_handler_test.go": {49, 59, 69, 74},
 }
 
-// sections are the files of scenarios in the order of the document.
 var (
 	stockSections = []string{"attach", "detach", "volumes", "reconcile", "trivial"}
 	ownSections   = []string{"exclusive", "unknown", "stays", "fencing", "writes", "retry", "codes", "lies"}
@@ -53,8 +52,7 @@ This file is written by ` + "`go test ./controller/attacher -run 'Scenarios|Conf
 and a test compares it with the run.
 `
 
-// TestConformance checks that every upstream test has its scenario and every difference its reason,
-// and that the document equals the run.
+// Every upstream test has its scenario, every difference its reason, and the document equals the run.
 func TestConformance(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(docIntro)
@@ -99,7 +97,6 @@ func TestConformance(t *testing.T) {
 	docpage.Compare(t, conformanceDoc, doc.String(), *rewrite)
 }
 
-// subject is the comment at the head of a file of scenarios.
 func subject(t *testing.T, file string) string {
 	t.Helper()
 	line, _, _ := strings.Cut(strings.TrimSpace(head(t, file)), "\n")

@@ -23,20 +23,15 @@ type engineConfig struct {
 	API     api
 	Backend backend
 	Clock   clock
-	// Timeout is for one call or write.
 	Timeout time.Duration
-	// Workers is the most calls at a time.
 	Workers int
-	// Leading says whether this process still holds the lease; calls and writes are held back while
-	// it does not.
+	// Leading: this process holds the lease. Without it, calls and writes wait.
 	Leading func() bool
 	// Run runs a step outside of the caller's goroutine.
-	Run func(func())
-	// Count counts a step that has ended.
+	Run   func(func())
 	Count func(decide.Action, decide.Result)
 }
 
-// Validate reports every field that an engine can't work with.
 func (c engineConfig) Validate() error {
 	var errs []error
 	if c.API == nil || c.Backend == nil || c.Clock == nil || c.Leading == nil || c.Run == nil || c.Count == nil {
@@ -48,7 +43,7 @@ func (c engineConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// engine connects seen objects, decisions and steps. Its methods are safe for parallel use.
+// engine connects seen objects, decisions and steps. Safe for parallel use.
 type engine struct {
 	config engineConfig
 	ctx    context.Context // of the steps
@@ -57,26 +52,25 @@ type engine struct {
 	tracker *decide.Tracker
 	store   *store
 	limit   *decide.Limit
-	// started: all present objects were seen; before that nothing is decided. paused: the driver is
-	// away. While paused or stopping, only known facts are written down.
+	// started: all present objects were seen; no decision before that. paused: the driver is away. While
+	// paused or stopping, only known facts are written.
 	started, paused, stopping bool
 
 	calls   map[string]objects.Call      // by UID, as long as the Tracker knows it
 	secrets map[string]map[string]string // by UID, from reading to calling
 	failed  map[string]codes.Code        // the code of an attachment's last failed call
 
-	waiting fair.Row[decide.VolumeID]
-	timers  map[decide.VolumeID]func() bool
-	volumes map[string]*volumeWork // work on PersistentVolumes
-	running int
-	idle    *sync.Cond
-	// unaccounted publications, in the driver's last list.
+	waiting     fair.Row[decide.VolumeID]
+	timers      map[decide.VolumeID]func() bool
+	volumes     map[string]*volumeWork // work on PersistentVolumes
+	running     int
+	idle        *sync.Cond
 	unaccounted int
-	// strays are their nodes, by PersistentVolume.
+	// strays are nodes by PersistentVolume, from the driver's last list.
 	strays map[string][]string
 }
 
-// newEngine returns an engine with steps that end with ctx.
+// newEngine's steps end with ctx.
 func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -98,7 +92,7 @@ func newEngine(ctx context.Context, c engineConfig) (*engine, error) {
 	return e, nil
 }
 
-// Start begins to decide. Every object of the API must have been seen.
+// Start begins to decide. Every API object must have been seen.
 func (e *engine) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,14 +100,13 @@ func (e *engine) Start() {
 	e.lookAtAll()
 }
 
-// Pause holds all calls and their preparations back until Resume; steps under way go on.
+// Pause holds back new calls and their preparations until Resume.
 func (e *engine) Pause() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.paused = true
 }
 
-// Resume undoes Pause.
 func (e *engine) Resume() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,7 +114,7 @@ func (e *engine) Resume() {
 	e.lookAtAll()
 }
 
-// Stop begins no more calls, and returns when all work under way is over and written down.
+// Stop begins no more calls, and returns when everything is over and written.
 func (e *engine) Stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,7 +127,6 @@ func (e *engine) Stop() {
 	}
 }
 
-// lookAtAll decides on everything, once for each volume.
 func (e *engine) lookAtAll() {
 	touched := map[decide.VolumeID]struct{}{}
 	for _, va := range e.store.attachments {
@@ -162,15 +154,12 @@ func (e *engine) look(ids ...decide.VolumeID) {
 	}
 }
 
-// leaseRecheck is when to look again while the lease is in doubt.
 const leaseRecheck = time.Second
 
-// lookAt decides on a volume and begins the decided steps, except calls while others wait for one:
-// it joins them.
+// lookAt decides on a volume and begins its steps. Its calls wait behind waiting ones.
 func (e *engine) lookAt(id decide.VolumeID) { e.decideOn(id, false) }
 
-// decideOn is lookAt; if it is the volume's turn, its first call may begin though others wait, and
-// its next ones wait behind them.
+// decideOn is lookAt, but in its turn the volume's first call does not wait.
 func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 	if !e.started {
 		return
@@ -201,7 +190,7 @@ func (e *engine) decideOn(id decide.VolumeID, turn bool) {
 	}
 }
 
-// namespace is the namespace of the claim of a VolumeAttachment's volume; empty if unknown.
+// namespace is the claim's namespace; empty if unknown.
 func (e *engine) namespace(name string) string {
 	va := e.store.attachments[name]
 	if va == nil || va.Spec.Source.PersistentVolumeName == nil {
@@ -214,7 +203,7 @@ func (e *engine) namespace(name string) string {
 	return pv.Spec.ClaimRef.Namespace
 }
 
-// wake looks at a volume again at a time; never, if it is zero.
+// wake looks at a volume again at a time; zero: never.
 func (e *engine) wake(id decide.VolumeID, at time.Time) {
 	if stop := e.timers[id]; stop != nil {
 		stop()
@@ -231,7 +220,6 @@ func (e *engine) wake(id decide.VolumeID, at time.Time) {
 	})
 }
 
-// begin starts a step; a call has its place in the limit.
 func (e *engine) begin(step decide.Step, turn decide.Turn) {
 	e.tracker.Start(step, turn.Began)
 	e.running++
@@ -247,7 +235,6 @@ func (e *engine) begin(step decide.Step, turn decide.Turn) {
 	})
 }
 
-// end takes the results of a step.
 func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	now := e.now()
 	e.report(step, o, now.Sub(turn.Began))
@@ -273,8 +260,7 @@ func (e *engine) end(step decide.Step, turn decide.Turn, o outcome) {
 	}
 }
 
-// answered takes the end of a call. Repeated failures of a volume tell something about the volume,
-// unless the driver pushes all back.
+// answered takes a call's end. Repeated failures concern the volume, unless the driver pushes all back.
 func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now time.Time) {
 	own := code != codes.OK && e.failed[uid] == code && !e.tracker.Crowded()
 	e.limit.Free(turn, code, own, now)
@@ -285,7 +271,6 @@ func (e *engine) answered(uid string, code codes.Code, turn decide.Turn, now tim
 	}
 }
 
-// tidy forgets data of attachments that the Tracker has forgotten, now or before.
 func (e *engine) tidy(some ...string) {
 	for _, uid := range append(some, e.tracker.Forgotten()...) {
 		if !e.tracker.Knows(uid) {
@@ -296,7 +281,6 @@ func (e *engine) tidy(some ...string) {
 	}
 }
 
-// report tells the log and the metrics how a step ended.
 func (e *engine) report(step decide.Step, o outcome, took time.Duration) {
 	e.config.Count(step.Do, o.result)
 	logger := klog.FromContext(e.ctx).WithValues("step", step.Do, "VolumeAttachment", step.Name, "took", took)

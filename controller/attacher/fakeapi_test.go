@@ -29,8 +29,7 @@ var (
 	secretsResource     = schema.GroupResource{Resource: "secrets"}
 )
 
-// fakeAPI is an API server in memory for the attacher's resources: it stores objects as
-// kube-apiserver does, and writes changes into the transcript. Serial.
+// fakeAPI stores only the attacher's resources, and writes changes into the transcript. Serial.
 type fakeAPI struct {
 	write       func(line string) // to the transcript
 	failures    map[string][]string
@@ -52,7 +51,6 @@ func newFakeAPI(write func(string)) *fakeAPI {
 	}
 }
 
-// fails is how the next request of a kind must fail.
 func (f *fakeAPI) fails(kind string, resource schema.GroupResource, name string) (string, error) {
 	queue := f.failures[kind]
 	if len(queue) == 0 {
@@ -81,7 +79,6 @@ func (f *fakeAPI) bump(meta *metav1.ObjectMeta) {
 	meta.ResourceVersion = strconv.Itoa(f.version)
 }
 
-// putAttachment stores an object as another writer, and lets it be seen.
 func (f *fakeAPI) putAttachment(va *storagev1.VolumeAttachment) {
 	f.bump(&va.ObjectMeta)
 	if va.DeletionTimestamp != nil && len(va.Finalizers) == 0 {
@@ -193,8 +190,7 @@ func (f *fakeAPI) GetSecret(_ context.Context, namespace, name string) (map[stri
 	return secret, nil
 }
 
-// applied is the object after a JSON Patch; a failed test is 422, as from
-// kube-apiserver.
+// applied answers a failed test with 422, like kube-apiserver.
 func applied[T any](have *T, patch []byte) (*T, error) {
 	document, err := json.Marshal(have)
 	if err != nil {
@@ -212,7 +208,6 @@ func applied[T any](have *T, patch []byte) (*T, error) {
 	return next, json.Unmarshal(after, next)
 }
 
-// attachmentChange is a write's change in a few words, and in a note its message to people.
 func attachmentChange(a, b *storagev1.VolumeAttachment) (text, note string) {
 	text = finalizerChange(a.Finalizers, b.Finalizers) + annotationChange(a.Annotations, b.Annotations)
 	switch {
@@ -269,7 +264,6 @@ func finalizerChange(a, b []string) string {
 	return text
 }
 
-// newUID numbers objects in the order of their creation.
 func (f *fakeAPI) newUID() types.UID {
 	f.version++
 	return types.UID("uid-" + strconv.Itoa(f.version))

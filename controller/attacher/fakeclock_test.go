@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// fakeClock stands still until it is told to move. Serial.
 type fakeClock struct {
 	now    time.Time
 	timers []*fakeTimer
@@ -36,7 +35,6 @@ func (c *fakeClock) AfterFunc(d time.Duration, f func()) func() bool {
 	}
 }
 
-// step moves to the next timer and runs it; not if it is later than limit.
 func (c *fakeClock) step(limit time.Time) bool {
 	if len(c.timers) == 0 || c.timers[0].at.After(limit) {
 		c.now = limit

@@ -23,8 +23,7 @@ type reply struct {
 	idle    bool // does nothing, though the answer is ok
 }
 
-// fakeDriver answers as scripted, else with success, and keeps where its volumes are. One call at a
-// time runs in a test, except for those on hold.
+// fakeDriver answers as scripted, else with success. Only calls on hold run in parallel.
 type fakeDriver struct {
 	write     func(line string) // to the transcript
 	replies   map[string][]reply
@@ -33,7 +32,6 @@ type fakeDriver struct {
 	answers   map[string]chan reply // of calls on hold
 }
 
-// acts says whether the driver does the requested work.
 func (r reply) acts(err error) bool { return (err == nil || r.silent) && !r.idle }
 
 func (d *fakeDriver) Publish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) (map[string]string, error) {

@@ -13,22 +13,19 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 )
 
-// commandLine is the part of the flags beside the Config.
 type commandLine struct {
 	config  Config
 	logging *logsapi.LoggingConfiguration
-	// notes are about flags that do nothing here.
 	notes   []string
 	version bool
 }
 
-// ignoredFlags are flags of external-attacher that mean nothing here, and why.
 func ignoredFlags() map[string]string {
 	why := map[string]string{
 		"resync":       "an attachment is looked at whenever something about it changes, and against the driver's list",
 		"automaxprocs": "the Go runtime keeps to the container's CPU limit by itself",
 	}
-	for _, name := range []string{ // of klog; external-attacher once had them
+	for _, name := range []string{ // klog's; external-attacher once had them
 		"add_dir_header", "alsologtostderr", "log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "logtostderr",
 		"one_output", "skip_headers", "skip_log_headers", "stderrthreshold",
 	} {
@@ -37,8 +34,7 @@ func ignoredFlags() map[string]string {
 	return why
 }
 
-// parse reads arguments as external-attacher 4.12 does: with the flag package of the standard
-// library, with one dash or two.
+// parse works like external-attacher 4.12: the standard flag package, one dash or two.
 func parse(args []string, usage io.Writer) (*commandLine, error) {
 	line := &commandLine{config: DefaultConfig(), logging: logsapi.NewLoggingConfiguration()}
 	flags := flag.NewFlagSet("moorage-attacher", flag.ContinueOnError)
@@ -115,14 +111,13 @@ func (l *commandLine) note(flags *flag.FlagSet, gates featureGates) {
 	}
 }
 
-// ignored is the value of a flag that does nothing. True: it may stand alone.
+// ignored is an ineffective flag's value. True: it may stand alone.
 type ignored bool
 
 func (ignored) String() string     { return "" }
 func (ignored) Set(string) error   { return nil }
 func (i ignored) IsBoolFlag() bool { return bool(i) }
 
-// featureGates are pairs of gate and bool.
 type featureGates []string
 
 func (g *featureGates) String() string { return strings.Join(*g, ",") }

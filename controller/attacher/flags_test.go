@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// TestStockCommandLines are command lines from drivers' manifests for external-attacher 4.12: none
-// of them may stop the attacher from starting.
+// Command lines from drivers' manifests for external-attacher 4.12 must start the attacher.
 func TestStockCommandLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  string
@@ -107,8 +106,6 @@ func TestBadCommandLines(t *testing.T) {
 	}
 }
 
-// TestReleasedManifests are the command lines of drivers' released manifests, which
-// charts/moorage/examples names with their versions.
 func TestReleasedManifests(t *testing.T) {
 	for driver, args := range map[string]string{
 		"aws-ebs-csi-driver v1.64.0": "--timeout=6m --csi-address=$(ADDRESS) --v=2 --leader-election=true --kube-api-qps=20 --kube-api-burst=100 " +

@@ -26,13 +26,12 @@ func restConfig(c Config) (*rest.Config, error) {
 	config = connect.Protobuf(config)
 	config.QPS, config.Burst = float32(c.QPS), c.Burst
 	if c.QPS == 0 {
-		config.QPS = -1 // no limit of the client's
+		config.QPS = -1 // no client-side limit
 	}
 	return config, nil
 }
 
-// parallelRequests is how many requests are under way at a time: more than an
-// API server's fair share for one client, less than one connection takes.
+// parallelRequests exceeds an API server's fair share for a client, but not a connection's limit.
 const parallelRequests = 64
 
 type kubeAPI struct {
@@ -44,7 +43,6 @@ func newKubeAPI(client kubernetes.Interface) *kubeAPI {
 	return &kubeAPI{client: client, room: make(chan struct{}, parallelRequests)}
 }
 
-// enter waits for a place among the requests under way.
 func (k *kubeAPI) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case k.room <- struct{}{}:

@@ -18,12 +18,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/lead"
 )
 
-// lockPrefix and the driver's name make the name of the Lease, the same as
-// external-attacher's: of both, one works at a time.
+// lockPrefix begins the Lease's name, as external-attacher's: only one of the two works at a time.
 const lockPrefix = "external-attacher-leader-"
 
-// hold runs work while this process has the driver's lease, and gives the lease up when work has
-// ended. Losing the lease cancels work's context; work itself sees the end of ctx.
+// hold runs work under the driver's lease, then releases it. A lost lease cancels work's context; the end
+// of ctx is work's to see.
 func hold(ctx context.Context, c Election, client kubernetes.Interface, driver string, health *leaderelection.HealthzAdaptor,
 	work func(leading context.Context, held func() bool) error,
 ) error {
@@ -43,8 +42,7 @@ func newLease(c Election, client kubernetes.Interface, driver string) (*lead.Lea
 	if err != nil {
 		return nil, fmt.Errorf("find a name for this process: %w", err)
 	}
-	// A container that starts again in its pod keeps both, and gets its lease at once; two processes of
-	// one host differ.
+	// A restarted container keeps both, and gets its lease at once; two processes of a host differ.
 	identity := lockName(host + "-" + strconv.Itoa(os.Getpid()))
 	lock, err := resourcelock.NewWithLabels(resourcelock.LeasesResourceLock, namespace(c.Namespace), lockName(lockPrefix+driver),
 		client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity}, c.Labels)
@@ -54,8 +52,7 @@ func newLease(c Election, client kubernetes.Interface, driver string) (*lead.Lea
 	return lead.NewLease(lock, lead.Times{Duration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod}), nil
 }
 
-// lockName spells a name as csi-lib-utils does: letters, digits and "-", and an
-// X after a "-" at the end.
+// lockName is csi-lib-utils' spelling: letters, digits and "-", and an X after a final "-".
 func lockName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -70,7 +67,7 @@ func lockName(name string) string {
 	return name
 }
 
-// namespace is the Lease's: the configured one, or the pod's, as csi-lib-utils looks for it.
+// namespace is the configured one, or the pod's, as csi-lib-utils finds it.
 func namespace(told string) string {
 	mounted, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

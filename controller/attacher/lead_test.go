@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A process that is stopped at the moment of its election, known to it or not, leaves no Lease
-// behind that the next attacher would wait for; and nothing works any more once hold has returned.
+// A process stopped during its election leaves no Lease behind, and does no work after hold returns.
 func TestToldToStopWhileElected(t *testing.T) {
 	for name, answer := range map[string]error{"answered": nil, "not answered": errors.New("the connection breaks")} {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,7 @@ func (e *engine) numbers() numbers {
 	}
 }
 
-// collector shows the numbers of an engine, and how its steps ended. All carry the driver's name:
-// every driver has an attacher of its own.
+// collector carries the driver's name, because every driver has its own attacher.
 type collector struct {
 	engine func() *engine
 	steps  *prometheus.CounterVec
@@ -58,7 +57,6 @@ func gauges(labels prometheus.Labels) []gauge {
 	}
 }
 
-// Describe is a prometheus.Collector's.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	c.steps.Describe(out)
 	for _, g := range c.gauges {
@@ -66,7 +64,6 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is a prometheus.Collector's.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.steps.Collect(out)
 	e := c.engine()

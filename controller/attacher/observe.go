@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// observe feeds an engine from informers and returns when it has seen all objects. Without calls
-// only the VolumeAttachments matter.
+// observe feeds an engine and returns when all objects are seen. Without calls, only VolumeAttachments
+// matter.
 func observe(ctx context.Context, client kubernetes.Interface, e *engine, calls bool) (stop func(), err error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	var synced []cache.InformerSynced

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// The page about moorage-attacher is true for people who copy from it: the named flags exist.
 func TestOperatePageIsTrue(t *testing.T) {
 	_, page, found := strings.Cut(readText(t, "../../docs/operate/modes.md"), "\n## moorage-attacher\n")
 	flags := regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(page, -1)

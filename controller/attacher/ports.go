@@ -12,18 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// api is the part of the API server that the engine uses. Errors are the API's own.
+// api's errors are the API's own.
 type api interface {
-	// PatchAttachment applies a JSON Patch to a VolumeAttachment, or to its status.
 	PatchAttachment(ctx context.Context, name string, patch []byte, status bool) (*storagev1.VolumeAttachment, error)
 	GetAttachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error)
-	// PatchPersistentVolume applies a JSON Patch.
 	PatchPersistentVolume(ctx context.Context, name string, patch []byte) (*corev1.PersistentVolume, error)
 	GetPersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	GetSecret(ctx context.Context, namespace, name string) (map[string]string, error)
 }
 
-// backend is the driver. Errors carry its gRPC codes.
+// backend is the driver. Errors carry gRPC codes.
 type backend interface {
 	Publish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) (map[string]string, error)
 	Unpublish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) error
@@ -33,8 +31,7 @@ type backend interface {
 
 type clock interface {
 	Now() time.Time
-	// AfterFunc calls f once, outside of the caller's goroutine, unless stop is
-	// called first.
+	// AfterFunc calls f once in another goroutine, unless stop is called first.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 

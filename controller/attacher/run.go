@@ -20,22 +20,18 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// Calls about the driver itself are quick ones; a driver that is not there yet
-// is asked again.
 const (
 	identifyTimeout = 5 * time.Second
 	identifyRetry   = time.Second
 )
 
-// Run works for the driver beside it until ctx is done. Then it begins nothing more, waits for
-// steps under way, and releases its lease. It returns an error when it can't go on, such as when
-// the lease is lost or the driver has become another: then the process must start over, with
-// nothing remembered.
+// Run works until ctx is done, then waits for the steps under way and releases its lease. After an error,
+// such as a lost lease or a changed driver, the process must start over with nothing remembered.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	connection.SetMaxGRPCLogLength(c.MaxGRPCLog) // once in a process: it is for all connections
+	connection.SetMaxGRPCLogLength(c.MaxGRPCLog) // once in a process: it is global
 	config, err := restConfig(c)
 	if err != nil {
 		return err
@@ -44,7 +40,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	// The lease is renewed by a client of its own, without delay.
+	// The lease has its own client, without delay.
 	electionClient, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
@@ -57,7 +53,7 @@ type process struct {
 	client   kubernetes.Interface
 	driver   *driver.Driver
 	identity driver.Identity
-	lost     chan struct{} // the connection to the driver
+	lost     chan struct{} // the driver's connection
 	engine   atomic.Pointer[engine]
 	metrics  *collector
 }
@@ -103,8 +99,7 @@ func (p *process) disconnected() {
 	}
 }
 
-// work carries attachments out until ctx or leading is done: the first lets steps under way end, the
-// second cuts them off.
+// work runs until ctx or leading is done: the end of ctx lets steps end, that of leading cuts them off.
 func (p *process) work(ctx, leading context.Context, held func() bool) error {
 	leading = klog.NewContext(leading, klog.FromContext(ctx))
 	e, err := newEngine(leading, p.engineConfig(held))
@@ -148,11 +143,9 @@ func (p *process) engineConfig(held func() bool) engineConfig {
 	}
 }
 
-// errDriverChanged says that the attacher's setup is outdated.
 var errDriverChanged = errors.New("the CSI driver has changed its name or capabilities: starting over")
 
-// follow keeps the engine in step with the driver until ctx is done: compares its list, and
-// reconnects after a loss.
+// follow compares the driver's list and reconnects, until ctx is done.
 func (p *process) follow(ctx context.Context, e *engine) error {
 	var list <-chan time.Time
 	if p.identity.Lists {

@@ -30,7 +30,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// patience is a test's longest wait; only a failing test takes it.
 const patience = 20 * time.Second
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -49,7 +48,6 @@ type running struct {
 	err    error // once it has ended
 }
 
-// sidecar runs an attacher on an API server, until the test ends.
 func sidecar(t *testing.T, server *apitest.Server, c Config) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,7 +60,6 @@ func sidecar(t *testing.T, server *apitest.Server, c Config) *running {
 	return r
 }
 
-// stop tells the attacher to stop and waits for its end.
 func (r *running) stop() error {
 	r.cancel()
 	return r.wait()
@@ -83,7 +80,6 @@ func testConfig(d *socketDriver) Config {
 	return c
 }
 
-// cluster is an API server with nodes and volumes to attach.
 func cluster(t *testing.T, volumes int) *apitest.Server {
 	t.Helper()
 	server := apitest.Start(t)
@@ -182,9 +178,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce attaches and detaches many volumes, half of them stamped by the controller, and
-// counts writes: a stamped volume has one to attach and one to detach, beside the
-// PersistentVolume's one in its life.
+// A stamped volume costs one write to attach and one to detach.
 func TestManyAtOnce(t *testing.T) {
 	const volumes = 100
 	server, driver := cluster(t, volumes), newSocketDriver(t)
@@ -300,7 +294,7 @@ func TestOneOfTwoWorks(t *testing.T) {
 		t.Fatalf("the Lease is %+v", l)
 	}
 	answer := make(chan struct{})
-	driver.change(func(d *socketDriver) { // the first is in the middle of a call when told to stop
+	driver.change(func(d *socketDriver) { // the first is told to stop during a call
 		d.publish = func(context.Context) error { <-answer; return nil }
 	})
 	attach(t, server, "va2", "pv1", "node1", false)
@@ -366,7 +360,6 @@ func TestMetricsAndHealth(t *testing.T) {
 			t.Errorf("the metrics lack %s", line)
 		}
 	}
-	// The metrics of the chart's alerts and dashboard.
 	asked := readText(t, "../../charts/moorage/files/alerts.yaml") + readText(t, "../../charts/moorage/files/dashboard.json")
 	names := regexp.MustCompile(`\b(?:moorage_attacher|csi_sidecar)_[a-z_]+`).FindAllString(asked, -1)
 	if len(names) < 5 {
@@ -406,7 +399,6 @@ func fetch(t *testing.T, url string) string {
 	return string(body)
 }
 
-// TestListedElsewhere lets the driver lose a volume without a call.
 func TestListedElsewhere(t *testing.T) {
 	server, driver := cluster(t, 2), newSocketDriver(t)
 	driver.start(t)
@@ -424,8 +416,6 @@ func TestListedElsewhere(t *testing.T) {
 	}
 }
 
-// TestLeaseGivenUpAfterALateRenewal has an abandoned renewal arrive between the last look at the
-// lease and its end.
 func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	driver.start(t)
@@ -457,8 +447,6 @@ func TestLeaseGivenUpAfterALateRenewal(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsWhileTheDriverIsAway has the connection break with nothing
-// under way.
 func TestNothingBeginsWhileTheDriverIsAway(t *testing.T) {
 	server, away := cluster(t, 1), newSocketDriver(t)
 	away.start(t)

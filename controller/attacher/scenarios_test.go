@@ -44,7 +44,6 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// head is a file's comments before its first scenario.
 func head(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// scenario is a section of a file in testdata: the objects, the events, the stock attacher's
-// behaviour (if it has a test of it), and ours, the expectation.
+// scenario has the objects, the events, the stock attacher's behaviour (if tested) and ours.
 type scenario struct {
 	file, name string
 	commands   []string // as written
@@ -23,8 +22,7 @@ type scenario struct {
 	why        string
 }
 
-// source is the place of the upstream test that the scenario's name starts
-// with, and title the rest.
+// source splits the name into the place of the upstream test and the title.
 func (s scenario) source() (at, title string) {
 	at, title, ok := strings.Cut(s.name, " ")
 	if !ok || !strings.Contains(at, ".go:") {
@@ -33,7 +31,6 @@ func (s scenario) source() (at, title string) {
 	return at, title
 }
 
-// verdict compares ours with stock: the same, less of it in the same order, or something else.
 func (s scenario) verdict() string {
 	stock, ours := essence(s.stock), essence(s.ours)
 	if slices.Equal(stock, ours) {
@@ -54,7 +51,6 @@ func (s scenario) verdict() string {
 	return verdict
 }
 
-// essence leaves out the mere explanations: passing time, and messages.
 func essence(transcript []string) []string {
 	var lines []string
 	for _, line := range transcript {
@@ -103,8 +99,6 @@ func readScenarios(t *testing.T, file string) []scenario {
 	return all
 }
 
-// format writes scenarios as readScenarios reads them, after a head of
-// comments.
 func format(head string, all []scenario) string {
 	var b strings.Builder
 	b.WriteString(head)
@@ -130,7 +124,6 @@ func format(head string, all []scenario) string {
 	return b.String()
 }
 
-// words are a command's words: bare ones by position, others by key.
 type words struct {
 	bare []string
 	keys map[string]string
@@ -164,7 +157,7 @@ func (w words) get(key, otherwise string) string {
 	return otherwise
 }
 
-// list is a value of the form a,b; dict one of the form k:v,k:v.
+// list has the form a,b; dict the form k:v,k:v.
 func (w words) list(key string) []string {
 	if w.keys[key] == "" {
 		return nil
@@ -188,7 +181,6 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 func sameMap(a, b map[string]string) bool { return len(a) == len(b) && maps.Equal(a, b) }
 
-// pairs prints a map after its name; nothing for an empty one.
 func pairs(name string, m map[string]string) string {
 	if len(m) == 0 {
 		return ""

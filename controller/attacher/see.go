@@ -15,21 +15,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// SeeAttachment takes a VolumeAttachment of any driver as the API has it.
+// SeeAttachment takes a VolumeAttachment of any driver.
 func (e *engine) SeeAttachment(va *storagev1.VolumeAttachment) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.look(e.sawAttachment(va)...)
 }
 
-// LoseAttachment takes the end of a VolumeAttachment.
 func (e *engine) LoseAttachment(va *storagev1.VolumeAttachment) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.look(e.lostAttachment(va)...)
 }
 
-// SeeVolume takes a PersistentVolume as the API has it.
 func (e *engine) SeeVolume(pv *corev1.PersistentVolume) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,7 +35,6 @@ func (e *engine) SeeVolume(pv *corev1.PersistentVolume) {
 	e.lookAtVolume(pv.Name)
 }
 
-// LoseVolume takes the end of a PersistentVolume.
 func (e *engine) LoseVolume(pv *corev1.PersistentVolume) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,7 +45,6 @@ func (e *engine) LoseVolume(pv *corev1.PersistentVolume) {
 	e.look(e.readAgain(e.store.byVolume[pv.Name])...)
 }
 
-// SeeNode takes a CSINode as the API has it.
 func (e *engine) SeeNode(n *storagev1.CSINode) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,7 +52,6 @@ func (e *engine) SeeNode(n *storagev1.CSINode) {
 	e.look(e.readAgain(e.store.byNode[n.Name])...)
 }
 
-// LoseNode takes the end of a CSINode.
 func (e *engine) LoseNode(n *storagev1.CSINode) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +94,6 @@ func (e *engine) sawVolume(pv *corev1.PersistentVolume) []decide.VolumeID {
 	return e.readAgain(e.store.byVolume[pv.Name])
 }
 
-// readAgain reads attachments after a change of an object that they refer to.
 func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
 	var touched []decide.VolumeID
 	for name := range names {
@@ -111,8 +105,7 @@ func (e *engine) readAgain(names map[string]struct{}) []decide.VolumeID {
 	return slices.Compact(touched)
 }
 
-// read makes a fact of an attachment of this driver. It keeps the inputs of the calls for a detach
-// after its PersistentVolume is lost, or is made again for another volume.
+// read keeps the calls' inputs for a detach after the PersistentVolume is lost or remade.
 func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) {
 	if va == nil || va.Spec.Attacher != e.config.Reader.Driver {
 		return decide.Attachment{}, false
@@ -120,7 +113,7 @@ func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) 
 	a, call := e.config.Reader.Attachment(va, e.store)
 	kept, known := e.calls[a.UID]
 	if a.Volume != "" && e.otherThan(&a, call, kept, known) {
-		// Its volume stays known, or follows from its name.
+		// The volume stays known, or follows from its name.
 		a.Volume = ""
 		a.NoPublish = decide.Reason{Message: fmt.Sprintf("PersistentVolume %s is another volume's now: this VolumeAttachment was made for %s",
 			call.PersistentVolume, cmp.Or(kept.Handle, "one that nobody can tell"))}
@@ -134,9 +127,9 @@ func (e *engine) read(va *storagev1.VolumeAttachment) (decide.Attachment, bool) 
 	return a, true
 }
 
-// otherThan says whether an attachment was attached, or made, for another volume than its
-// PersistentVolume's present one. An unseen attachment's name decides, if Kubernetes gives such
-// names. An in-tree volume may have another name, and be the same.
+// otherThan: the attachment was made for another volume than its PersistentVolume's present one. An unseen
+// attachment's name decides, if Kubernetes gives such names. An in-tree volume may have another name and be
+// the same.
 func (e *engine) otherThan(a *decide.Attachment, call, kept objects.Call, known bool) bool {
 	if known && (a.Stamped || a.Attached) && !kept.Migrated && call.Handle != kept.Handle {
 		return true

@@ -19,13 +19,12 @@ import (
 )
 
 const (
-	// leaderHealthPath and healthTimeout are csi-lib-utils'.
+	// Both are csi-lib-utils'.
 	leaderHealthPath = "/healthz/leader-election"
 	healthTimeout    = 20 * time.Second
 )
 
-// serve serves metrics, and the health of the leader election if there is one,
-// until the returned function is called. No address: nothing is served.
+// serve returns the function that ends it. No address: nothing is served.
 func serve(ctx context.Context, c Config, manager metrics.CSIMetricsManager, own prometheus.Collector, health *leaderelection.HealthzAdaptor) (stop func(), err error) {
 	if c.Listen == "" {
 		return func() {}, nil

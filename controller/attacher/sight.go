@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// Reconcile compares every attachment with the driver's list, and reports volumes at nodes without
-// an attachment.
+// Reconcile compares attachments with the driver's list and reports volumes without an attachment.
 func (e *engine) Reconcile(ctx context.Context) error {
 	asOf := e.now()
 	published, err := e.config.Backend.List(ctx)
@@ -26,7 +25,6 @@ func (e *engine) Reconcile(ctx context.Context) error {
 	return nil
 }
 
-// compare returns the strays to write.
 func (e *engine) compare(published map[string][]string, asOf time.Time) []stray {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,8 +58,7 @@ func (e *engine) compare(published map[string][]string, asOf time.Time) []stray 
 	return e.strayed(published, at)
 }
 
-// listed is the handle and node ID in the driver's list for an attachment's published volume; not ok if
-// unknown.
+// listed is the attachment's entry in the driver's list; not ok if unknown.
 func (e *engine) listed(va *storagev1.VolumeAttachment) (handle, nodeID string, ok bool) {
 	a, ok := e.read(va)
 	if !ok || a.Volume == "" {

@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// socketDriver is a CSI driver behind a socket, as the sidecar meets it. Safe for parallel use.
 type socketDriver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -39,13 +38,12 @@ type socketDriver struct {
 
 type failure struct {
 	code codes.Code
-	// done: it has its effect all the same.
+	// the call takes effect all the same
 	done bool
-	// hang, if not nil: it is answered when that is closed, deaf to its context.
+	// if not nil, the answer waits for it, deaf to its context
 	hang <-chan struct{}
 }
 
-// fail gives a call the next failure of its method, if there is one.
 func (d *socketDriver) fail(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	d.mu.Lock()
@@ -187,7 +185,6 @@ func (d *socketDriver) ControllerUnpublishVolume(_ context.Context, r *csi.Contr
 	return &csi.ControllerUnpublishVolumeResponse{}, nil
 }
 
-// ListVolumes answers one volume per page.
 func (d *socketDriver) ListVolumes(_ context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

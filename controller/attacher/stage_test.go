@@ -21,8 +21,7 @@ import (
 
 const testDriver = "disk.example.com"
 
-// stage plays a scenario: an engine between a fake API server and a fake driver, step by step: a
-// script always gives the same transcript.
+// stage plays a scenario step by step: a script always gives the same transcript.
 type stage struct {
 	t       *testing.T
 	clock   *fakeClock
@@ -63,7 +62,6 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// write adds a line to the transcript, after a line with the time since the last.
 func (s *stage) write(line string) {
 	if passed := s.clock.now.Sub(s.lineAt); passed > 0 {
 		s.lines = append(s.lines, "... "+passed.Round(100*time.Millisecond).String())
@@ -101,7 +99,6 @@ func (s *stage) start() {
 	s.settle()
 }
 
-// kill ends the engine in the middle of its work.
 func (s *stage) kill() {
 	s.engine.mu.Lock()
 	s.engine.stopping = true
@@ -143,7 +140,6 @@ func (s *stage) boot() {
 	e.Start()
 }
 
-// settle runs everything that can run without time passing.
 func (s *stage) settle() {
 	if !s.started {
 		return
@@ -168,7 +164,6 @@ func (s *stage) settle() {
 	}
 }
 
-// await waits until the step that runs has ended or is on hold.
 func (s *stage) await() {
 	select {
 	case <-s.ended:
@@ -250,7 +245,7 @@ func (s *stage) do(command string) {
 	}
 }
 
-// script prepares answers, or gives one: "publish: Internal, hold, ok".
+// script has the form "publish: Internal, hold, ok".
 func (s *stage) script(who, rest string) {
 	what, list, ok := strings.Cut(rest, ":")
 	if !ok {

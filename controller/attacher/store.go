@@ -10,14 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// store has the newest seen state of each object, from the informers or from an own write. Its
-// methods are serial. Objects are shared with the informers and never changed.
+// store has each object's newest state, from informers or own writes. Its methods are serial. Objects are
+// shared and never changed.
 type store struct {
 	attachments map[string]*storagev1.VolumeAttachment
 	volumes     map[string]*corev1.PersistentVolume
 	nodes       map[string]*storagev1.CSINode
-	// The names of the VolumeAttachments, of any driver, that name a PersistentVolume; and of the
-	// attachments at a node.
+	// Names of VolumeAttachments, of any driver, by PersistentVolume and by node.
 	byVolume, byNode map[string]map[string]struct{}
 }
 
@@ -35,8 +34,8 @@ func newStore() *store {
 func (s *store) PersistentVolume(name string) *corev1.PersistentVolume { return s.volumes[name] }
 func (s *store) CSINode(name string) *storagev1.CSINode                { return s.nodes[name] }
 
-// older says whether a state of an object comes before the stored one. Versions of one resource can be
-// compared as numbers; other versions are taken in their order.
+// older: a state comes before the stored one. Versions compare as numbers if possible; otherwise their
+// order counts.
 func older(a, b metav1.Object) bool {
 	if a.GetUID() != b.GetUID() {
 		return false
@@ -45,7 +44,7 @@ func older(a, b metav1.Object) bool {
 	return err == nil && c < 0
 }
 
-// seeAttachment says whether the state is new, and which object of the same name is gone.
+// seeAttachment says whether the state is new, and which namesake is gone.
 func (s *store) seeAttachment(va *storagev1.VolumeAttachment) (replaced types.UID, fresh bool) {
 	have := s.attachments[va.Name]
 	if have != nil && older(va, have) {
@@ -62,7 +61,6 @@ func (s *store) seeAttachment(va *storagev1.VolumeAttachment) (replaced types.UI
 	return replaced, true
 }
 
-// loseAttachment says whether the object was there.
 func (s *store) loseAttachment(name string, uid types.UID) bool {
 	have := s.attachments[name]
 	if have == nil || have.UID != uid {
@@ -76,7 +74,6 @@ func (s *store) loseAttachment(name string, uid types.UID) bool {
 	return true
 }
 
-// seeVolume says whether the state is new.
 func (s *store) seeVolume(pv *corev1.PersistentVolume) bool {
 	if have := s.volumes[pv.Name]; have != nil && older(pv, have) {
 		return false

@@ -19,20 +19,17 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// probeEvery is the longest time without a call to a driver that pushes all calls back.
 const probeEvery = 30 * time.Second
 
-// floor is the smallest limit of a driver's simultaneous calls.
 const floor = 10
 
-// storm is an engine with many volumes, and a driver with any answers: a refusal at once, any other
-// answer after the time of a write. Only the test moves the clock. Serial.
+// A refusal comes at once, any other answer after the time of a write. Only the test moves the clock.
+// Serial.
 type storm struct {
 	*stage
 	step   time.Duration
 	answer func(node string) codes.Code
-	// takes is how many calls the driver carries out at a time; it refuses the
-	// others. 0: any number.
+	// 0: any number; the driver refuses the others
 	takes    int
 	underWay int // calls
 	busy     int // calls that are carried out
@@ -60,7 +57,7 @@ func newStorm(t *testing.T, step time.Duration, seed uint64, answer func(node st
 	return s
 }
 
-// run runs a step of the engine after its time. A call has a place in the limit by then.
+// run lets a call have its place in the limit before it returns.
 func (s *storm) run(f func()) {
 	if s.engine.limit.InUse() == s.underWay {
 		s.clock.AfterFunc(s.step, f)
@@ -78,7 +75,6 @@ func (s *storm) run(f func()) {
 	})
 }
 
-// refusal takes that part of a call's time.
 const refusal = 50
 
 func (s *storm) ends(f func(), refuse bool) {
@@ -87,12 +83,10 @@ func (s *storm) ends(f func(), refuse bool) {
 	f()
 }
 
-// Publish implements backend.
 func (s *storm) Publish(_ context.Context, _ objects.Call, nodeID string, _ map[string]string) (map[string]string, error) {
 	return nil, s.call(nodeID)
 }
 
-// Unpublish implements backend.
 func (s *storm) Unpublish(_ context.Context, _ objects.Call, nodeID string, _ map[string]string) error {
 	return s.call(nodeID)
 }
@@ -107,13 +101,10 @@ func (s *storm) call(nodeID string) error {
 	return status.Error(code, "too much")
 }
 
-// Published implements backend.
 func (s *storm) Published(context.Context, string, string) (bool, error) { return false, nil }
 
-// List implements backend.
 func (s *storm) List(context.Context) (map[string][]string, error) { return nil, nil }
 
-// attach makes volumes first to last, with their attachments spread over nodes.
 func (s *storm) attach(first, last, firstNode, nodes int) {
 	for i := range nodes {
 		s.do(fmt.Sprintf("create csinode n%d id=n%d", firstNode+i, firstNode+i))
@@ -126,7 +117,6 @@ func (s *storm) attach(first, last, firstNode, nodes int) {
 	s.deliver()
 }
 
-// detach has attachments first to last, which are attached, be deleted.
 func (s *storm) detach(first, last, nodes int) {
 	for i := range nodes {
 		s.do(fmt.Sprintf("create csinode n%d id=n%d", i, i))
@@ -150,8 +140,6 @@ func (s *storm) deliver() {
 	}
 }
 
-// pass lets time pass until at most so many attachments are left to do, or the time is over, and
-// returns how long it took.
 func (s *storm) pass(left int, limit time.Duration) time.Duration {
 	began := s.clock.now
 	for s.left() > left && s.clock.step(began.Add(limit)) {
@@ -170,8 +158,7 @@ func (s *storm) left() int {
 	return n
 }
 
-// The longer a driver pushes all calls back, the less it is asked. Soon after it takes calls again,
-// all volumes are attached, or detached, with one call each.
+// A driver that takes calls again soon has all volumes done, with one call each.
 func TestEverybodyIsPushedBack(t *testing.T) {
 	proptest.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(20, 300).Draw(r, "volumes")
@@ -212,8 +199,6 @@ func TestEverybodyIsPushedBack(t *testing.T) {
 	})
 }
 
-// A driver that takes so many calls at a time and pushes the rest back is kept busy, and not asked
-// in vain for long.
 func TestSomeArePushedBack(t *testing.T) {
 	proptest.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(20, 400).Draw(r, "volumes")

@@ -15,15 +15,15 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// stray is a PersistentVolume with the driver's IDs of the nodes where it lists the volume without
-// a VolumeAttachment, joined by commas; empty if there are none any more.
+// stray has the driver's IDs of nodes with a PersistentVolume's volume but no VolumeAttachment, joined by
+// commas; empty: none any more.
 type stray struct {
 	pv    *corev1.PersistentVolume
 	nodes string
 }
 
-// strayed lists the strays to write: the driver's list without the entries of VolumeAttachments in
-// any state. A list may be older than a detach: only entries in two lists in a row count.
+// strayed lists the strays to write. A list may be older than a detach: only entries in two lists in a row
+// count.
 func (e *engine) strayed(published map[string][]string, accounted map[string]map[string]bool) []stray {
 	var list []stray
 	seen := map[string][]string{}
@@ -55,8 +55,7 @@ func (e *engine) strayed(published map[string][]string, accounted map[string]map
 	return list
 }
 
-// tell writes on PersistentVolumes where their volumes are without an attachment. A failed write is
-// made after the next list.
+// tell repeats a failed write after the next list.
 func (e *engine) tell(ctx context.Context, list []stray) {
 	for _, s := range list {
 		if !e.config.Leading() {

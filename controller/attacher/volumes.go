@@ -22,8 +22,6 @@ type volumeWork struct {
 	stop     func() bool
 }
 
-// lookAtVolume takes the finalizer off a PersistentVolume that does not need it
-// any more.
 func (e *engine) lookAtVolume(name string) {
 	pv := e.store.volumes[name]
 	if !e.started || e.stopping || !e.config.Rules.Publishes || pv == nil || !e.unneeded(pv) {
@@ -53,7 +51,6 @@ func (e *engine) lookAtVolume(name string) {
 	})
 }
 
-// unneeded says whether a PersistentVolume no longer needs the attacher's finalizer.
 func (e *engine) unneeded(pv *corev1.PersistentVolume) bool {
 	return decide.PersistentVolume{
 		Stamped:  slices.Contains(pv.Finalizers, e.config.Reader.Finalizer()),

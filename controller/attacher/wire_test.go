@@ -21,8 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// TestStaysWhereItIsWanted refuses every detach of a volume that is wanted
-// again at its node.
 func TestStaysWhereItIsWanted(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	driver.start(t)
@@ -46,8 +44,6 @@ func TestStaysWhereItIsWanted(t *testing.T) {
 	})
 }
 
-// TestLooksBeforeItUnpublishes: a driver that can say where the volume is need not be asked to
-// detach it first.
 func TestLooksBeforeItUnpublishes(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	driver.start(t)
@@ -71,8 +67,7 @@ func annotate(t *testing.T, server *apitest.Server, name, key, value string) {
 	}
 }
 
-// TestOthersWriteToo has another writer put a finalizer on each object just before the attacher's
-// write arrives.
+// Another writer adds a finalizer just before each of the attacher's writes.
 func TestOthersWriteToo(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	driver.start(t)

@@ -25,7 +25,7 @@ func controllerMethods() []string {
 	return []string{"ControllerPublishVolume", "ControllerUnpublishVolume", "ControllerGetVolume"}
 }
 
-// unlisted has the driver offer no list, which would answer before it is asked.
+// The list would answer before the driver is asked.
 func (d *socketDriver) unlisted() {
 	d.can = []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME, csi.ControllerServiceCapability_RPC_GET_VOLUME,
@@ -33,15 +33,12 @@ func (d *socketDriver) unlisted() {
 	}
 }
 
-// noLeak fails the test if the attacher, or gRPC, has left a goroutine.
 func noLeak(t *testing.T) (ended func()) {
 	t.Helper()
 	return leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher.", "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
 }
 
-// TestEveryCodeOverTheWire has a driver behind a socket answer each call with each code, once
-// before and once after the work. The code and the driver's words are told, every volume is still
-// attached and detached, and no goroutine waits on.
+// Each call gets each code, once before and once after the work.
 func TestEveryCodeOverTheWire(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		t.Run(code.String(), func(t *testing.T) {
@@ -57,7 +54,6 @@ func TestEveryCodeOverTheWire(t *testing.T) {
 			c.RetryFirst = time.Millisecond
 			r := sidecar(t, server, c)
 			told := watchErrors(t, server)
-			// The volumes come one by one, to show which call failed.
 			attach(t, server, "va0", "pv0", "node1", false)
 			eventually(t, "attached", attached(server, "va0"))
 			detach(t, server, "va0")
@@ -91,7 +87,6 @@ func want(t *testing.T, server *apitest.Server, name string) {
 	}
 }
 
-// spent says whether no failure is left to come.
 func (d *socketDriver) spent() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +109,6 @@ func watchErrors(t *testing.T, server *apitest.Server) *seenErrors {
 	s := &seenErrors{stop: cancel, seen: make(chan *storagev1.VolumeError, 1000)}
 	go func() {
 		defer close(s.seen)
-		// It is answered with the first event.
 		watch, err := server.Kube.StorageV1().VolumeAttachments().Watch(ctx, metav1.ListOptions{})
 		if err != nil {
 			return // no errors were told
@@ -132,7 +126,6 @@ func watchErrors(t *testing.T, server *apitest.Server) *seenErrors {
 	return s
 }
 
-// check fails unless errors were told, and all of them with the code.
 func (s *seenErrors) check(t *testing.T, code codes.Code) {
 	t.Helper()
 	s.stop()
@@ -148,7 +141,6 @@ func (s *seenErrors) check(t *testing.T, code codes.Code) {
 	}
 }
 
-// TestListFailsWithEveryCode: a failed list is compared later.
 func TestListFailsWithEveryCode(t *testing.T) {
 	server, driver := cluster(t, 1), newSocketDriver(t)
 	ended := noLeak(t)
@@ -172,8 +164,6 @@ func TestListFailsWithEveryCode(t *testing.T) {
 	ended()
 }
 
-// TestHangsOverTheWire has each call never be answered, with others waiting: only that volume
-// waits, and no goroutine is left when the driver is killed.
 func TestHangsOverTheWire(t *testing.T) {
 	for _, method := range append(controllerMethods(), "ListVolumes") {
 		t.Run(method, func(t *testing.T) {

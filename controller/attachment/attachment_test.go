@@ -30,7 +30,6 @@ const driver = "d"
 
 func volume(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: driver, Handle: handle} }
 
-// facts is a ledger with a Ready node and a pod there for each handle.
 func facts(now time.Time, handles ...string) *ledger.Ledger {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(now, e) }
@@ -44,7 +43,6 @@ func facts(now time.Time, handles ...string) *ledger.Ledger {
 	return l
 }
 
-// attachmentOf is the volume's attachment at n1.
 func attachmentOf(handle, version string, attached bool) ledger.Attachment {
 	return ledger.Attachment{
 		Name: ledger.AttachmentName(volume(handle), "n1"), UID: handle, Version: version, Driver: driver, Node: "n1",
@@ -52,7 +50,6 @@ func attachmentOf(handle, version string, attached bool) ledger.Attachment {
 	}
 }
 
-// doer records steps, and plays their given outcomes.
 type doer struct {
 	mu    sync.Mutex
 	steps []rules.Step
@@ -90,7 +87,6 @@ func controller(t *testing.T, l *ledger.Ledger, d *doer, now *time.Time) *Contro
 	return c
 }
 
-// Steps of a plan run in parallel, and each failure is reported.
 func TestStepsAreDoneSideBySide(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data")
@@ -122,7 +118,6 @@ func TestStepsAreDoneSideBySide(t *testing.T) {
 	c.flying.Wait()
 }
 
-// A state that only time changes is looked at again in time.
 func TestRecheck(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data")
@@ -142,8 +137,6 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// No more attaches and detaches of a driver are under way than its policy has workers; when one ends,
-// waiting volumes are looked at again.
 func TestWorkers(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "a", "b", "c")
@@ -191,8 +184,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// A write that fails does not keep its worker, neither from the volume's next
-// attempt nor, while that backs off, from the driver's other volumes.
+// A failed write keeps its worker from no volume.
 func TestFailedStepsFreeTheirWorker(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "a", "b")
@@ -219,7 +211,6 @@ func TestFailedStepsFreeTheirWorker(t *testing.T) {
 	}
 }
 
-// An attach is told to the pods that wait for it, once.
 func TestAttachIsTold(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	now := time.Unix(1000, 0)
@@ -248,7 +239,6 @@ func TestAttachIsTold(t *testing.T) {
 	}
 }
 
-// A forced detach is counted and reported once, with its rule: also of a volume without an attachment.
 func TestForcedDetachIsTold(t *testing.T) {
 	recorder, metrics := record.NewFakeRecorder(10), report.NewMetrics(nil)
 	c, err := New(Config{
@@ -289,8 +279,7 @@ moorage_forced_detaches_total{rule="OutOfService"} 1
 	}
 }
 
-// A pod that waits for a volume gets an event when the API server refuses a write that attaching needs;
-// none for a missing answer or old facts, nor if the volume is attached, or leaves.
+// There is no event for a missing answer or old facts, nor if the volume is attached or leaves.
 func TestRefusedWritesAreToldToPods(t *testing.T) {
 	now := time.Unix(1000, 0)
 	denied := fmt.Errorf("write-hold: refused: %w", apierrors.NewForbidden(corev1.Resource("volumeholds"), "vh-1", errors.New("by a policy")))
@@ -322,8 +311,6 @@ func TestRefusedWritesAreToldToPods(t *testing.T) {
 	}
 }
 
-// refuse has the write of a step about volume a at n1 end with an error, and wants so many events, the first with
-// these words.
 func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do rules.Kind, refusal error, told int, words ...string) {
 	t.Helper()
 	c, err := New(Config{
@@ -350,8 +337,7 @@ func refuse(t *testing.T, l *ledger.Ledger, recorder *record.FakeRecorder, do ru
 	}
 }
 
-// If the attach of a volume is refused, one namespace's waiting pods, in any number, leave room for the
-// events of others: the recorder drops the excess. Each of them still gets its event in time.
+// The recorder drops excess events: a namespace's pods leave room for the events of others.
 func TestRefusedWritesAreToldWithinAQuota(t *testing.T) {
 	const pods, most = 40, 10
 	now := time.Unix(1000, 0)
@@ -391,7 +377,6 @@ func TestRefusedWritesAreToldWithinAQuota(t *testing.T) {
 	}
 }
 
-// named counts events by the name of their object.
 type named map[string]int
 
 func (n named) Event(of runtime.Object, _, _, _ string) {
@@ -406,8 +391,7 @@ func (n named) AnnotatedEventf(of runtime.Object, _ map[string]string, _, _, _ s
 	n.Event(of, "", "", "")
 }
 
-// A pod that waits for a volume to leave another node gets an event when the API server refuses a write
-// that the volume needs to leave; not for a shared volume.
+// A shared volume makes no event.
 func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	denied := apierrors.NewForbidden(corev1.Resource("volumeattachments"), "va", errors.New("by a policy"))
@@ -432,8 +416,7 @@ func TestRefusedDetachesAreToldToWhoWaits(t *testing.T) {
 	}
 }
 
-// A forced detach whose answer was lost is reported and counted when the VolumeAttachment is seen to
-// go; not if it was not carried out, or the hold does not ask for it any more.
+// The detach is reported when the VolumeAttachment is seen to go, if the hold still asks for it.
 func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 	now := time.Unix(1000, 0)
 	step := rules.Step{Kind: rules.DeleteAttachment, Volume: volume("a"), Node: "n1", UID: "a", Rule: rules.AfterPodGone}
@@ -490,7 +473,7 @@ func TestForcedDetachWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// The first state of a term is reported for each volume once; also for volumes without an attachment.
+// The first state of a term is reported once for each volume.
 func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	now, lun := time.Unix(1000, 0), ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "portal:iqn:0"}
 	l, recorder := facts(now, "there", "gone"), record.NewFakeRecorder(10)
@@ -523,9 +506,7 @@ func TestForcedDetachesOfLeadersBefore(t *testing.T) {
 	}
 }
 
-// A volume that has moved to another node since it was taken by force was reported before: it is not
-// reported again, for any length of the outage. A volume that the second node had before is reported: it
-// was attached at both.
+// A moved volume is reported only if it was attached at both nodes.
 func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
 	now := time.Unix(1000, 0)
 	fence := ledger.Fence{Node: "n1", Attachment: "gone", Rule: rules.OutOfService}
@@ -548,8 +529,7 @@ func TestForcedDetachOfAVolumeThatMovedOn(t *testing.T) {
 	}
 }
 
-// A leader that ends when it has taken a volume from one of its two nodes has reported nothing: the
-// next one does.
+// A leader that ends between the two nodes has reported nothing.
 func TestForcedDetachFromOneOfTwoNodesIsToldByTheNextLeader(t *testing.T) {
 	now, recorder := time.Unix(1000, 0), record.NewFakeRecorder(10)
 	l := facts(now)
@@ -594,8 +574,7 @@ func TestForcedDetachFromOneOfTwoNodesIsToldByTheNextLeader(t *testing.T) {
 	}
 }
 
-// A leader reads once which detaches former leaders have reported, and writes only the missing events;
-// all of them if it can't read.
+// A leader reads once the reports of former leaders; if it can't read, it writes all events.
 func TestForcedDetachesAreToldOnceByAllLeaders(t *testing.T) {
 	for name, test := range map[string]struct {
 		refused bool

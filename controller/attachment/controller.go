@@ -23,21 +23,20 @@ type Doer interface {
 	Do(context.Context, rules.Step) error
 }
 
-// Config is what a Controller works with.
+// Config is a Controller's configuration.
 type Config struct {
-	// Snapshot returns the facts. It must not call the Controller: its locks are held.
+	// Snapshot returns the facts. It must not call the Controller, whose locks are held.
 	Snapshot func() ledger.Snapshot
 	Arbiter  rules.Arbiter
 	Do       Doer
 	Now      func() time.Time
-	// Gather is the longest time that an unused volume without a waiter stays in volumesAttached after it
-	// could leave, so that a node's volumes leave in one write. 0: not at all.
+	// Gather is how long an unused volume without a waiter may stay in volumesAttached, so that a node's
+	// volumes leave in one write. 0: none.
 	Gather  time.Duration
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil
 }
 
-// Validate names missing fields.
 func (c Config) Validate() error {
 	if c.Snapshot == nil || c.Do == nil || c.Now == nil {
 		return errors.New("attachment: Snapshot, Do and Now are needed")
@@ -45,10 +44,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// queueName is the queue's name in logs.
 const queueName = "volumes"
 
-// Controller plans and executes for each volume. Add is safe for parallel use.
+// Controller plans and executes for each volume. Add is for parallel use.
 type Controller struct {
 	config           Config
 	queue            *work.Queue[ledger.VolumeID]
@@ -62,10 +60,10 @@ type Controller struct {
 	flights       *flights
 	flying        sync.WaitGroup // the steps behind flights
 	holdDeletions chan struct{}  // has one for each hold that is being deleted
-	patches       chan struct{}  // has one for each volume that waits for the patch of a Node
+	patches       chan struct{}  // one for each volume that waits for a Node's patch
 }
 
-// New returns a Controller that is ready to Run.
+// New returns a Controller.
 func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -77,9 +75,9 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// turn orders the volumes. Namespaces take turns. First come volumes that keep a worker of their driver
-// while others wait for it: a look shows whether it is free. Then come volumes that only have to be
-// brought to their waiters; otherwise volumes that move together would all arrive last.
+// turn orders the volumes, with turns for namespaces. First come volumes that keep a worker while others
+// wait: a look shows whether it is free. Then come volumes on the way to their waiters; otherwise volumes
+// that move together would all arrive last.
 func (c *Controller) turn(id ledger.VolumeID) (tenant string, as work.Rank) {
 	s := c.config.Snapshot()
 	switch {
@@ -93,7 +91,7 @@ func (c *Controller) turn(id ledger.VolumeID) (tenant string, as work.Rank) {
 	return namespace(s, id), as
 }
 
-// namespace is that of a volume's claim; "": it has none.
+// namespace is the claim's; "": the volume has no claim.
 func namespace(s ledger.Snapshot, id ledger.VolumeID) string {
 	v := s.Volume(id)
 	if v == nil {
@@ -102,33 +100,30 @@ func namespace(s ledger.Snapshot, id ledger.VolumeID) string {
 	return s.ClaimOf(v.PVs()).Namespace
 }
 
-// Add has a volume looked at, at once, because something about it has changed: failed steps are tried
-// again as well.
+// Add has a changed volume looked at now; failed steps are retried too.
 func (c *Controller) Add(v ledger.VolumeID) {
 	c.pauses.news(v)
 	c.queue.Add(v)
 }
 
-// GoOn has a volume looked at, at once, because of what one of its own steps has
-// noted or proved (ledger.Touched.Own). A step that failed keeps its pause: the
-// attempt would otherwise be the reason for the next one.
+// GoOn has a volume looked at now, after its own step (ledger.Touched.Own). A failed step keeps its pause:
+// otherwise its attempt would cause the next.
 func (c *Controller) GoOn(v ledger.VolumeID) { c.queue.Add(v) }
 
 // Later has a volume looked at after the touched volumes.
 func (c *Controller) Later(v ledger.VolumeID) { c.queue.Later(v) }
 
-// Depth is how many volumes are due. Safe for parallel use.
+// Depth counts the due volumes. Safe for parallel use.
 func (c *Controller) Depth() int { return c.queue.Len() }
 
-// crowd is how many volumes are due when none of them can be said to be late.
+// crowd: with more due volumes, none can be called late.
 const crowd = 1000
 
-// Waits says whether a volume has to wait for its turn: for a worker of its driver,
-// or because very many are due. Safe for parallel use.
+// Waits says whether a volume waits for a worker of its driver, or because very many are due. Safe for
+// parallel use.
 func (c *Controller) Waits(v ledger.VolumeID) bool { return c.Depth() > crowd || c.driver.waits(v) }
 
-// Run works until ctx is done, and returns when the last write is answered or
-// cancelled.
+// Run works until ctx is done and the last write is answered or cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.begin(ctx, c.config.Snapshot(), c.config.Now())
 	c.flights.add(workers)
@@ -137,8 +132,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.flying.Wait()
 }
 
-// begin takes in the former leader's work: operations under way keep their workers from now on, and not
-// only after a look.
+// begin takes over the former leader's work: operations under way keep their workers at once.
 func (c *Controller) begin(ctx context.Context, s ledger.Snapshot, now time.Time) {
 	c.unreportedForced.begin(s)
 	if c.unreportedForced.any() {
@@ -149,10 +143,9 @@ func (c *Controller) begin(ctx context.Context, s ledger.Snapshot, now time.Time
 	}
 }
 
-// process does what the plan for one volume says. It has no error: each step that
-// fails pauses by itself.
+// process executes a volume's plan. It has no error: each failed step pauses by itself.
 func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Duration, error) {
-	// Before the snapshot, which shows what came of steps that have ended by now.
+	// Before the snapshot, which shows the results of ended steps.
 	busy := c.flights.at(id)
 	c.pauses.decide(id)
 	now := c.config.Now()
@@ -164,7 +157,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	if !plan.Recheck.IsZero() {
 		again = protocol.Sooner(again, max(plan.Recheck.Sub(now), time.Millisecond))
 	}
-	// First the steps to put off: a step that failed at its turn has had it, and only pauses.
+	// First the steps to put off: a step that failed at its turn only pauses.
 	steps, putOff := c.detachBatch.due(id, c.pods.apart(plan.Steps), now)
 	steps, pause := c.pauses.due(id, steps, now)
 	again = protocol.Sooner(again, protocol.Sooner(putOff, pause))
@@ -185,7 +178,7 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 		pause = c.spread(ctx, id, busy, func(nodes int) []rules.Step {
 			return admit(nodes, except(steps, busy))
 		})
-	case len(busy) > 0: // The volume is shared no longer. The end of the remaining steps has it checked again.
+	case len(busy) > 0: // The volume is no longer shared. The end of the remaining steps checks it again.
 		admit(0, nil)
 		pause = 0
 	default:
@@ -193,17 +186,16 @@ func (c *Controller) process(ctx context.Context, id ledger.VolumeID) (time.Dura
 	}
 	if pause > 0 {
 		again = protocol.Sooner(again, pause)
-		// A step that was not begun takes no worker from others while it pauses.
+		// A step that was not begun keeps no worker while it pauses.
 		c.driver.look(c.config.Snapshot(), id, c.flights.at(id), now)
 		c.callNext(id.Driver, workers)
 	}
 	return again, nil
 }
 
-// spread has the steps of a shared volume done without a wait, a node's steps side by side: a slow node
-// holds up no other. admit returns the steps that may be done at so many nodes. If many other volumes'
-// steps are under way, and none of this volume, it does one node's steps itself, and returns attempt's
-// result.
+// spread starts a shared volume's steps without a wait, side by side for each node: a slow node holds up no
+// other. admit returns the steps at so many nodes. If other volumes' steps leave no room, and none of this
+// volume's is under way, spread does one node's steps itself, and returns attempt's result.
 func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[ledger.NodeName]bool, admit func(nodes int) []rules.Step) time.Duration {
 	room := c.flights.reserve(id)
 	if room == 0 && len(busy) == 0 {
@@ -223,21 +215,17 @@ func (c *Controller) spread(ctx context.Context, id ledger.VolumeID, busy map[le
 	return 0
 }
 
-// maxHoldDeletions is how many holds are deleted at once, beside what the workers do. All that
-// wait for a list share the next one.
+// maxHoldDeletions limits deletions beside the workers. Those that wait for a list share the next.
 const maxHoldDeletions = 256
 
-// asideFull is when a hold is looked at again that found no room among those.
 const asideFull = time.Second
 
-// deletesHold says whether the only step for a volume is to delete its hold.
 func deletesHold(steps []rules.Step) bool {
 	return len(steps) == 1 && steps[0].Kind == rules.DeleteHold
 }
 
-// deleteAside has a hold deleted without a worker: that takes lists of all
-// PersistentVolumes and VolumeAttachments, and where many volumes are deleted at once all
-// workers would wait for them. It returns when to try again where there is no room.
+// deleteAside deletes a hold without a worker: it lists all PersistentVolumes and VolumeAttachments, and
+// would occupy all workers. It returns when to try again if there is no room.
 func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps []rules.Step) time.Duration {
 	select {
 	case c.holdDeletions <- struct{}{}:
@@ -254,13 +242,12 @@ func (c *Controller) deleteAside(ctx context.Context, id ledger.VolumeID, steps 
 	return 0
 }
 
-// maxPatches is how many volumes wait for patches of Nodes, or for lists of their pods, at once without a
-// worker.
+// maxPatches limits the volumes that wait without a worker for shared patches or lists.
 const maxPatches = 4096
 
-// attemptOrPatch is attempt for a volume that is not shared. If the only step is to change a node's
-// volumesAttached, or to list its pods, it takes no worker: a node's changes share its next patch, and
-// its listings the next list, and as many workers as the node has volumes would wait for that.
+// attemptOrPatch is attempt for an unshared volume. If the only step changes a node's volumesAttached or
+// lists its pods, it takes no worker: a node's volumes share the request, and would otherwise occupy a
+// worker each.
 func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, steps []rules.Step) time.Duration {
 	if len(steps) != 1 || !sharesRequest(steps[0].Kind) {
 		return c.attempt(ctx, steps)
@@ -281,13 +268,11 @@ func (c *Controller) attemptOrPatch(ctx context.Context, id ledger.VolumeID, ste
 	return 0
 }
 
-// sharesRequest says whether a step waits for a request that others of its node share.
 func sharesRequest(a rules.Kind) bool {
 	return a == rules.Report || a == rules.Unreport || a == rules.ConfirmUnwanted
 }
 
-// attempt does steps side by side, and returns the time until the first failed one is tried again, 0
-// without a failure.
+// attempt does steps side by side, and returns the time until the first retry; 0: none failed.
 func (c *Controller) attempt(ctx context.Context, steps []rules.Step) time.Duration {
 	again := make([]time.Duration, len(steps))
 	inParallel(steps, func(i int, step rules.Step) {
@@ -306,21 +291,18 @@ func (c *Controller) attempt(ctx context.Context, steps []rules.Step) time.Durat
 	return first
 }
 
-// Clear has the terminating pods of an out-of-service node removed, so that no volume waits for them.
-// It does not wait for that.
+// Clear removes an out-of-service node's terminating pods, which volumes would wait for. It does not wait.
 func (c *Controller) Clear(n ledger.NodeName) {
 	c.pods.apart(c.config.Arbiter.Abandoned(c.config.Snapshot(), n))
 }
 
-// callNext has the volumes checked that get a worker of a driver now.
 func (c *Controller) callNext(driver string, workers int) {
 	for _, waiting := range c.driver.next(driver, workers) {
-		c.queue.First(waiting) // its worker is idle until then
+		c.queue.First(waiting) // its worker is idle meanwhile
 	}
 }
 
-// inParallel does something with each step, some of them at a time: none depends on
-// another.
+// None of the steps depends on another.
 func inParallel(steps []rules.Step, do func(i int, step rules.Step)) {
 	if len(steps) == 1 {
 		do(0, steps[0])
@@ -359,17 +341,14 @@ func (c *Controller) do(ctx context.Context, step rules.Step) error {
 	return nil
 }
 
-// tellAttached tells the pods that wait for a volume at a node that it is attached, as
-// the attach/detach controller does.
 func (c *Controller) tellAttached(step rules.Step) {
 	s := c.config.Snapshot()
 	v := s.Volume(step.Volume)
 	tellUsers(s, v, v.OnNode(step.Node), func(pod *ledger.Pod, volume string) { c.config.Events.Attached(pod, volume) })
 }
 
-// tellRefused gives the pods that wait for a volume at a node an event about a refused write that attaching
-// needs, as the attach/detach controller does: a write about that node, or a write that the volume needs to
-// leave its holder's node.
+// tellRefused gives the waiting pods an event about a refused write, as the attach/detach controller does:
+// a write at that node, or to leave the holder's node.
 func (c *Controller) tellRefused(step rules.Step, err error) {
 	s := c.config.Snapshot()
 	v, why := s.Volume(step.Volume), write.Refusal(err)
@@ -394,8 +373,8 @@ func (c *Controller) tellRefused(step rules.Step, err error) {
 	}
 }
 
-// tellUsers calls tell with each pod that uses a volume at a node, and the volume's name. Where not all
-// can be told, it is not always the first that are.
+// tellUsers calls tell with the pods that use a volume at a node. If there are too many, it is not always
+// the first that are told.
 func tellUsers(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, tell func(pod *ledger.Pod, volume string)) {
 	if place == nil {
 		return

@@ -11,10 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// detachBatch puts off Unreports without a waiter, so that a node's are made in one write of its status:
-// each node has its turn once in an interval. Nothing is decided meanwhile: a volume is planned again
-// at its node's turn, and earlier if anything about it changes; steps that have become urgent are done
-// at once. Safe for parallel use.
+// detachBatch puts off Unreports without a waiter, so that a node's share a status write: each node has a
+// turn once in an interval. A volume is planned again at that turn, or when it changes; urgent steps are
+// done at once. Safe for parallel use.
 type detachBatch struct {
 	interval time.Duration
 
@@ -22,7 +21,6 @@ type detachBatch struct {
 	putOffs map[ledger.VolumeID]putOff
 }
 
-// putOff is until when a volume's Unreport at a node is put off.
 type putOff struct {
 	node  ledger.NodeName
 	until time.Time
@@ -32,7 +30,7 @@ func newDetachBatch(interval time.Duration) *detachBatch {
 	return &detachBatch{interval: interval, putOffs: map[ledger.VolumeID]putOff{}}
 }
 
-// due returns the steps planned for a volume, or, where they are put off, none of them and for how long.
+// due returns the steps, or none and the time for which they are put off.
 func (g *detachBatch) due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([]rules.Step, time.Duration) {
 	if g.interval <= 0 {
 		return planned, 0
@@ -54,7 +52,7 @@ func (g *detachBatch) due(id ledger.VolumeID, planned []rules.Step, now time.Tim
 	return planned, 0
 }
 
-// turn is a node's next turn. Nodes take theirs at different times.
+// turn is a node's next turn. Different nodes have different times.
 func (g *detachBatch) turn(node ledger.NodeName, now time.Time) time.Time {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(node)) // it never fails

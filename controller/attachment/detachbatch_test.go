@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// An Unreport without a waiter is put off until its node's turn, which all of the node's volumes share.
-// Everything else is done at once.
 func TestGathering(t *testing.T) {
 	const interval = time.Second
 	begin := time.Unix(1000, 0)
@@ -67,7 +65,7 @@ func TestGathering(t *testing.T) {
 	}
 }
 
-// A volume without users leaves at its node's turn, and at once when another node asks for it.
+// A volume without users leaves at once if another node asks for it.
 func TestUnusedVolumesLeaveTogether(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data", "logs")
@@ -117,8 +115,7 @@ func TestUnusedVolumesLeaveTogether(t *testing.T) {
 	}
 }
 
-// An Unreport that fails at its node's turn, because the kubelet has written meanwhile, has been put
-// off already. It is tried again after its own pause, and not a whole interval later.
+// A stale Unreport is tried again after its own pause, not a whole interval later.
 func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "data")
@@ -146,7 +143,7 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	if d.count(rules.Unreport) != 1 || c.Depth() != 1 {
 		t.Fatalf("at the node's turn: %+v, %d are due", d.steps, c.Depth())
 	}
-	pause := process(t, c, "data") // what attemptOrPatch has asked for (controller.go, queue.Add(id))
+	pause := process(t, c, "data") // attemptOrPatch has asked for it (controller.go, queue.Add(id))
 	if pause <= 0 || pause > 10*time.Millisecond {
 		t.Fatalf("it pauses for %s", pause)
 	}
@@ -158,8 +155,7 @@ func TestStaleUnreportHasHadItsTurn(t *testing.T) {
 	}
 }
 
-// A node's old report from before the attachment went is taken back for the pod that waits there
-// (planattach.go, retract): nothing is attached before. That is not put off.
+// A pod waits for the retraction of a stale report (planattach.go, retract).
 func TestRetractIsNotPutOff(t *testing.T) {
 	for name, gather := range map[string]time.Duration{"not gathered": 0, "gathered": time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// maxAbreast is how many steps of one plan run at once, and at how many nodes a volume's steps are in
-// flight at once: volumes that many nodes share leave room to others.
+// maxAbreast limits a plan's parallel steps and a volume's nodes in flight: shared volumes leave room to
+// others.
 const maxAbreast = 16
 
 // flights are the nodes with steps of a shared volume under way, for which its next plan does not wait.
@@ -27,22 +27,19 @@ type flights struct {
 
 func newFlights() *flights { return &flights{nodes: map[ledger.VolumeID]map[ledger.NodeName]bool{}} }
 
-// at returns the nodes with steps of a volume under way.
 func (f *flights) at(id ledger.VolumeID) map[ledger.NodeName]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.nodes[id])
 }
 
-// add makes room for so many more.
 func (f *flights) add(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.free += n
 }
 
-// reserve returns at how many more nodes steps of a volume may begin. They are taken from the free ones:
-// each must be begun, or returned with add.
+// reserve returns at how many more nodes steps may begin. Each must begin, or be returned with add.
 func (f *flights) reserve(id ledger.VolumeID) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +48,7 @@ func (f *flights) reserve(id ledger.VolumeID) int {
 	return n
 }
 
-// begin notes that steps of a volume begin at a node with a reservation.
+// begin needs a reservation.
 func (f *flights) begin(id ledger.VolumeID, n ledger.NodeName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,13 +58,12 @@ func (f *flights) begin(id ledger.VolumeID, n ledger.NodeName) {
 	f.nodes[id][n] = true
 }
 
-// end notes that they have ended.
 func (f *flights) end(id ledger.VolumeID, n ledger.NodeName) {
 	f.endUnreserved(id, n)
 	f.add(1)
 }
 
-// endUnreserved is end for steps that began without a reservation.
+// endUnreserved is end for steps without a reservation.
 func (f *flights) endUnreserved(id ledger.VolumeID, n ledger.NodeName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +72,8 @@ func (f *flights) endUnreserved(id ledger.VolumeID, n ledger.NodeName) {
 	}
 }
 
-// except returns the steps at other nodes than these. A step on the hold of a shared volume is at no
-// node: it may take back the fence of a forced step, which waits for it.
+// except returns the steps at other nodes. A step on a shared volume's hold is at no node; it may take back
+// a forced step's fence, and the forced step waits for it.
 func except(steps []rules.Step, busy map[ledger.NodeName]bool) []rules.Step {
 	if len(busy) == 0 {
 		return steps
@@ -91,7 +87,6 @@ func except(steps []rules.Step, busy map[ledger.NodeName]bool) []rules.Step {
 	return others
 }
 
-// byNode groups steps by their node, in the order of the first of each.
 func byNode(steps []rules.Step) [][]rules.Step {
 	var groups [][]rules.Step
 	index := map[ledger.NodeName]int{}

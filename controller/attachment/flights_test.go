@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// fleet is a ledger with volume data wanted at many nodes, n0 and so on.
 func fleet(now time.Time, nodes int, access ledger.Access) *ledger.Ledger {
 	l := facts(now)
 	l.Apply(now, ledger.PersistentVolume{Name: "data", Version: "1", Volume: volume("data"), Access: access, Claim: ledger.ClaimKey{Namespace: "s", Name: "data"}})
@@ -27,8 +26,6 @@ func fleet(now time.Time, nodes int, access ledger.Access) *ledger.Ledger {
 	return l
 }
 
-// slow is a doer whose creations at some nodes take until they are released. It knows the number and
-// the nodes of steps under way.
 type slow struct {
 	mu    sync.Mutex
 	at    map[ledger.NodeName]int
@@ -60,8 +57,6 @@ func (d *slow) Do(_ context.Context, s rules.Step) error {
 	return nil
 }
 
-// attaches runs a controller. A VolumeAttachment is attached as soon as it is created, and the controller
-// looks at each volume with every change.
 func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(rules.Step) bool) *slow {
 	t.Helper()
 	d := &slow{at: map[ledger.NodeName]int{}, began: make(chan ledger.NodeName, 1000), goOn: make(chan struct{}), holds: holds}
@@ -107,8 +102,7 @@ func attaches(t *testing.T, l *ledger.Ledger, workers int, holds func(rules.Step
 	return d
 }
 
-// Holds that wait for their deletion keep no worker: many of them hold up no attach, and
-// each is deleted by one step at a time.
+// Each hold is deleted by one step at a time.
 func TestDeletionsOfHoldsKeepNoWorker(t *testing.T) {
 	const holds = 20
 	l := fleet(time.Now(), 1, ledger.AccessMany)
@@ -127,7 +121,6 @@ func TestDeletionsOfHoldsKeepNoWorker(t *testing.T) {
 	d.steps(t, 1) // it is there still: the ledger was not told
 }
 
-// steps waits until so many have begun.
 func (d *slow) steps(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
@@ -139,8 +132,6 @@ func (d *slow) steps(t *testing.T, n int) {
 	}
 }
 
-// At a node where a step takes long, nothing else is begun; it holds up no other node of
-// a volume that many may share.
 func TestSlowStepOfASharedVolume(t *testing.T) {
 	const nodes = 40
 	l := fleet(time.Now(), nodes, ledger.AccessMany)
@@ -154,7 +145,6 @@ func TestSlowStepOfASharedVolume(t *testing.T) {
 	d.mu.Unlock()
 }
 
-// However many nodes share a volume, only so many steps of it are under way at once.
 func TestStepsOfASharedVolumeAreBounded(t *testing.T) {
 	const nodes = 3 * maxAbreast
 	l := fleet(time.Now(), nodes, ledger.AccessMany)
@@ -173,8 +163,7 @@ func TestStepsOfASharedVolumeAreBounded(t *testing.T) {
 	d.mu.Unlock()
 }
 
-// Where the steps of other volumes take all there is, a volume's worker does those at one
-// node itself, and none while others of the volume are under way.
+// Without free steps, the volume's worker does the steps at one node itself.
 func TestNoStepIsLeftToNobody(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := fleet(now, 3, ledger.AccessMany)
@@ -191,7 +180,7 @@ func TestNoStepIsLeftToNobody(t *testing.T) {
 	}
 }
 
-// A volume that is for one node at a time by now waits for all that is under way.
+// A volume that is exclusive by now waits for all steps under way.
 func TestExclusiveVolumeWaitsForItsSteps(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := fleet(now, 1, ledger.AccessNode)
@@ -209,9 +198,8 @@ func TestExclusiveVolumeWaitsForItsSteps(t *testing.T) {
 	}
 }
 
-// A shared volume that waits for a worker of its driver keeps its place when it is looked at without
-// room for another flight: it still wants its step. spread asks admit for steps at 0 nodes then, which
-// skips all of them before it finds that one has no worker, and takes the volume out of the row.
+// With room for 0 nodes, spread's call of admit skips all steps and must not take the volume out of the
+// row.
 func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := fleet(now, 3, ledger.AccessMany)
@@ -238,8 +226,7 @@ func TestNoRoomForFlightsTakesNoPlace(t *testing.T) {
 	}
 }
 
-// A forced step waits for steps on the volume's hold, and for its own node; any other step for its own
-// node only.
+// A forced step waits for the volume's hold and its node; other steps for their node only.
 func TestForceWaitsForTheHold(t *testing.T) {
 	steps := []rules.Step{
 		{Kind: rules.Unreport, Node: "n1", Rule: rules.OutOfService},

@@ -12,17 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// unreportedForced are forced detaches without a known event: detaches that were carried out, by the holds, when
-// the term began, since the leader before may have ended in between; and detaches whose failed request
-// may have been carried out. All methods are safe for parallel use.
+// unreportedForced are forced detaches without a known event: those in the holds at the term's beginning,
+// since the former leader may have ended before the event, and those whose failed request may have been
+// carried out. Safe for parallel use.
 type unreportedForced struct {
 	mu     sync.Mutex
 	fences map[ledger.VolumeID][]ledger.Fence
 }
 
-// begin takes the holds' entries before this term writes them. A hold that names another node by now,
-// as the volume's only node, was written after the detach was reported: it is not reported, and
-// counted, again when the event has expired, which the API server keeps for an hour.
+// begin reads the holds before this term writes them. A hold with another node as its only one was written
+// after the report: its detach is not reported again when the event has expired (an hour).
 func (u *unreportedForced) begin(s ledger.Snapshot) {
 	for v := range s.Volumes() {
 		if v.Hold == nil {
@@ -43,7 +42,6 @@ func (u *unreportedForced) any() bool {
 	return len(u.fences) > 0
 }
 
-// told forgets those that the API server has an event of.
 func (u *unreportedForced) told(events report.ForcedDetaches) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -63,8 +61,7 @@ func (u *unreportedForced) add(v ledger.VolumeID, f ledger.Fence) {
 	}
 }
 
-// take returns a volume's detaches that were carried out, and forgets them, and detaches that are not
-// asked for any more.
+// take returns and forgets a volume's completed detaches, and forgets those no longer asked for.
 func (u *unreportedForced) take(id ledger.VolumeID, s ledger.Snapshot) (taken []ledger.Fence) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -89,7 +86,7 @@ func (u *unreportedForced) forget(v ledger.VolumeID, f ledger.Fence) {
 	u.keep(v, slices.DeleteFunc(u.fences[v], func(is ledger.Fence) bool { return sameDetach(is, f) }))
 }
 
-// keep sets the rest for a volume. The caller holds mu.
+// keep sets the rest. The caller holds mu.
 func (u *unreportedForced) keep(v ledger.VolumeID, left []ledger.Fence) {
 	if len(left) == 0 {
 		delete(u.fences, v)
@@ -102,7 +99,6 @@ func sameDetach(a, b ledger.Fence) bool {
 	return a.Node == b.Node && a.Attachment == b.Attachment && a.Rule == b.Rule
 }
 
-// fenceOf is what the hold says of a step that takes a volume by force.
 func fenceOf(s ledger.Snapshot, step rules.Step) ledger.Fence {
 	is := ledger.Fence{Node: step.Node, NodeUID: step.NodeUID, Attachment: step.UID, Rule: step.Rule}
 	if v := s.Volume(step.Volume); v != nil {
@@ -113,7 +109,6 @@ func fenceOf(s ledger.Snapshot, step rules.Step) ledger.Fence {
 	return is
 }
 
-// tellForced reports a volume's detaches without a known event.
 func (c *Controller) tellForced(ctx context.Context, id ledger.VolumeID, s ledger.Snapshot) {
 	for _, f := range c.unreportedForced.take(id, s) {
 		if c.config.Events.ForcedDetach(ctx, id, f) {
@@ -122,7 +117,6 @@ func (c *Controller) tellForced(ctx context.Context, id ledger.VolumeID, s ledge
 	}
 }
 
-// forced tells what came of a step that takes a volume by force.
 func (c *Controller) forced(ctx context.Context, id ledger.VolumeID, f ledger.Fence, err error) {
 	if err != nil {
 		c.unreportedForced.add(id, f)

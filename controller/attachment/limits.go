@@ -24,11 +24,10 @@ type limits struct {
 	turns map[string]*turns
 }
 
-// count is how many operations of a driver keep a worker: all of them, and those at
-// nodes that answer.
+// count is a driver's operations with a worker: all, and those at answering nodes.
 type count struct{ all, live int }
 
-// of is the number of operations that block one more at a node that answers, or at another.
+// of counts the operations that block another one, at an answering node or not.
 func (c count) of(live bool) int {
 	if live {
 		return c.live
@@ -49,8 +48,8 @@ func newLimits() *limits {
 	}
 }
 
-// look counts a volume's operations again, except at nodes with a step in flight. It returns the time until
-// the first of them frees its worker; 0: while it is in flight.
+// look counts a volume's operations again, except at nodes with a step in flight. It returns when the first
+// frees its worker; 0: while in flight.
 func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,19 +70,15 @@ func (l *limits) look(s ledger.Snapshot, id ledger.VolumeID, busy map[ledger.Nod
 	return again
 }
 
-// admit returns the steps that may be done now: all except beginnings of attaches and detaches without
-// a worker of the driver. At a node that answers only operations at such nodes are in their way; at
-// another node all operations are, or, in the volume's turn for that, only operations at such other
-// nodes. A free worker is for volumes that already wait: without a turn a volume begins nothing while
-// others wait, not even with its own former worker. Without workers nothing is limited. It returns the
-// admitted steps at the first so many nodes.
+// admit returns the steps that may be done now at the first so many nodes: all except attaches and detaches
+// without a worker. At a node that answers, only operations at such nodes block; at another node all do,
+// or, in the volume's turn for that, only those at such other nodes. Without a turn a volume begins nothing
+// while others wait, not even with its own former worker. Without workers nothing is limited.
 //
-// Workers that are kept for others are not free. With this the volume's own turn ends, and its wait,
-// unless a step has no worker, or was waited for and is left out because of its node. A volume that had
-// its turn waits behind all others of its tenant.
+// Workers kept for others are not free. The volume's turn and wait end, unless a step has no worker, or was
+// waited for and is left out because of its node. After a turn it waits behind its tenant's others.
 //
-// If it is the first that waits it also returns the volumes whose end would give it a worker: they were
-// due, perhaps, behind others.
+// If it waits first, admit also returns the volumes whose end would give it a worker.
 func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int, steps []rules.Step) (admitted []rules.Step, holders []ledger.VolumeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,11 +119,10 @@ func (l *limits) admit(s ledger.Snapshot, id ledger.VolumeID, workers, nodes int
 	return admitted, holders
 }
 
-// unsought marks a namespace whose volumes have no waiters.
+// unsought marks a namespace's volumes without waiters.
 const unsought = "/unsought"
 
-// tenant is the tenant whose turns a volume takes: its namespace. Volumes that only leave their nodes,
-// without a waiter, take turns with their namespace's other volumes like another namespace's.
+// tenant is the namespace. Volumes that only leave, without a waiter, take turns like another namespace's.
 func tenant(s ledger.Snapshot, id ledger.VolumeID, sought bool) string {
 	if sought {
 		return namespace(s, id)
@@ -136,18 +130,17 @@ func tenant(s ledger.Snapshot, id ledger.VolumeID, sought bool) string {
 	return namespace(s, id) + unsought
 }
 
-// keepsOwn says whether a volume already has a worker at a node: an operation that replaces the present one
-// there needs no second. It is called with mu held.
+// keepsOwn: an operation that replaces the present one needs no second worker. The caller holds mu.
 func (l *limits) keepsOwn(id ledger.VolumeID, n ledger.NodeName) bool {
 	_, keeps := l.under[id][n]
 	return keeps
 }
 
-// beginning says whether a volume may begin its operations, one by one; a turn covers the first.
+// beginning decides on a volume's operations one by one; a turn covers the first.
 type beginning struct {
 	turns     *turns
 	workers   int
-	turn, has bool // whether it has its turn, and whether at a node that answers
+	turn, has bool // its turn, and whether at a node that answers
 }
 
 func (b *beginning) may(busy count, id ledger.VolumeID, live bool) bool {
@@ -168,29 +161,28 @@ func (b *beginning) may(busy count, id ledger.VolumeID, live bool) bool {
 	return true
 }
 
-// next returns the volumes of a driver that have their turn from now on: each must be looked at, and
-// its steps admitted, even if it has none.
+// next returns the volumes with a new turn: each must be looked at and its steps admitted, even if it has
+// none.
 func (l *limits) next(driver string, workers int) []ledger.VolumeID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.of(driver).next(l.total[driver], workers)
 }
 
-// waits says whether a volume waits for a worker of its driver.
 func (l *limits) waits(id ledger.VolumeID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.of(id.Driver).waits(id)
 }
 
-// keepsWaiting says whether a volume has a worker of its driver that another waits for.
+// keepsWaiting says whether another volume waits for this volume's worker.
 func (l *limits) keepsWaiting(id ledger.VolumeID, workers int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.helps(id, workers)
 }
 
-// keeping are the volumes of a driver with a worker that another waits for. It is called with mu held.
+// keeping are a driver's volumes with a sought worker. The caller holds mu.
 func (l *limits) keeping(driver string, workers int) (ids []ledger.VolumeID) {
 	for id := range l.under {
 		if id.Driver == driver && l.helps(id, workers) {
@@ -200,8 +192,7 @@ func (l *limits) keeping(driver string, workers int) (ids []ledger.VolumeID) {
 	return ids
 }
 
-// helps says whether another volume has a worker once one operation of a volume has ended. It is called
-// with mu held.
+// helps: the end of a volume's operation gives another a worker. The caller holds mu.
 func (l *limits) helps(id ledger.VolumeID, workers int) bool {
 	for _, live := range l.under[id] {
 		if l.of(id.Driver).helps(l.total[id.Driver], workers, id, live) {
@@ -211,7 +202,7 @@ func (l *limits) helps(id ledger.VolumeID, workers int) bool {
 	return false
 }
 
-// of has the volumes that wait for a driver. It is called with mu held.
+// of is called with mu held.
 func (l *limits) of(driver string) *turns {
 	if l.turns[driver] == nil {
 		l.turns[driver] = newTurns()
@@ -219,7 +210,7 @@ func (l *limits) of(driver string) *turns {
 	return l.turns[driver]
 }
 
-// begin counts an operation at a node, and replaces the count there. It is called with mu held.
+// begin replaces the node's count. The caller holds mu.
 func (l *limits) begin(id ledger.VolumeID, n ledger.NodeName, live bool) {
 	l.end(id, n)
 	if l.under[id] == nil {
@@ -229,7 +220,7 @@ func (l *limits) begin(id ledger.VolumeID, n ledger.NodeName, live bool) {
 	l.count(id.Driver, live, 1)
 }
 
-// end stops counting the operation under way at a node. It is called with mu held.
+// end is called with mu held.
 func (l *limits) end(id ledger.VolumeID, n ledger.NodeName) {
 	live, is := l.under[id][n]
 	if !is {

@@ -14,8 +14,7 @@ import (
 
 const workers = 3
 
-// limited is a ledger with a pod for each of three volumes that wait to be detached, and of
-// some that wait to be attached, and a policy of three workers. Node n2 is not Ready.
+// limited has three volumes to detach, some to attach, and three workers. Node n2 is not Ready.
 func limited(now time.Time) *ledger.Ledger {
 	l := facts(now, "new", "newer")
 	l.Apply(now, ledger.Policy{Name: "p", Version: "1", Driver: driver, Workers: workers})
@@ -26,7 +25,6 @@ func limited(now time.Time) *ledger.Ledger {
 	return l
 }
 
-// leaving lets a volume be deleted from a node, at a version.
 func leaving(l *ledger.Ledger, now time.Time, handle, version string, n ledger.NodeName, failed ledger.CallError) {
 	l.Apply(now, ledger.PersistentVolume{Name: handle, Version: "1", Volume: volume(handle), Access: ledger.AccessMany})
 	l.Apply(now, ledger.Attachment{
@@ -44,8 +42,6 @@ func process(t *testing.T, c *Controller, handle string) time.Duration {
 	return again
 }
 
-// A detach that the driver refuses keeps no worker, nor a detach without an answer for a minute: with
-// as many of them as workers, others are attached all the same.
 func TestFailedDetachKeepsNoWorker(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	refused := ledger.CallError{Message: "the cloud says no"}
@@ -89,8 +85,7 @@ func TestFailedDetachKeepsNoWorker(t *testing.T) {
 	}
 }
 
-// Operations at nodes that are not Ready hold up none at Ready nodes; they begin only while there is a
-// worker in all.
+// Operations at nodes that are not Ready begin only with a free worker in all.
 func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := limited(now)
@@ -104,7 +99,6 @@ func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	if d.count(rules.CreateAttachment) != 1 {
 		t.Errorf("an attach at a Ready node waits for detaches from another: %+v", d.steps)
 	}
-	// A detach that is about to begin at the node that is not Ready.
 	l.Apply(now, ledger.PersistentVolume{Name: "next", Version: "1", Volume: volume("next"), Access: ledger.AccessMany})
 	l.Apply(now, ledger.Attachment{
 		Name: ledger.AttachmentName(volume("next"), "n2"), UID: "next", Version: "1", Driver: driver, Node: "n2",
@@ -126,8 +120,8 @@ func TestReadyNodesDoNotWaitForOthers(t *testing.T) {
 	}
 }
 
-// Operations of the former leader keep their workers from the beginning of a term, and not only after a
-// look, which comes last: controller/wake.all adds everything with Later.
+// The former leader's operations count before the first look: controller/wake.all adds everything with
+// Later.
 func TestWorkersOfTheTermBefore(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := facts(now, "new")
@@ -170,8 +164,7 @@ func TestWorkersOfTheTermBefore(t *testing.T) {
 	}
 }
 
-// An operation that replaces a volume's own operation at a node needs no other worker: if as many
-// attaches as the policy allows never end, an unwanted one can still be taken back.
+// If the policy's number of attaches never ends, an unwanted attach can still be taken back.
 func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, is := limited(now), newLimits()
@@ -196,9 +189,8 @@ func TestOwnWorkerIsNotInTheWay(t *testing.T) {
 	}
 }
 
-// A volume at a node that has its last slot now, and a slot to spare later, is sought and not sought in
-// turn (planning.urgent, noSpareSlot): it does not go to the end of a row each time. Volumes of its namespace come
-// and go.
+// A volume whose slot is sought only at times (planning.urgent, noSpareSlot) does not go to the end of a
+// row each time.
 func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, is := limited(now), newLimits()
@@ -218,7 +210,6 @@ func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 		admitted, _ := is.admit(l.Snapshot(), volume(handle), workers, 1, []rules.Step{step})
 		return len(admitted) == 0
 	}
-	// One volume of each kind waits before it.
 	add("s0", false)
 	add("u0", false)
 	waits("s0", true)
@@ -226,7 +217,6 @@ func TestWhatIsSoughtNowAndThenHasATurn(t *testing.T) {
 	waits("victim", true)
 	served := 0
 	for i := 1; i <= 1000; i++ {
-		// newcomers, one of each kind
 		s, u := fmt.Sprintf("s%d", i), fmt.Sprintf("u%d", i)
 		add(s, false)
 		add(u, false)

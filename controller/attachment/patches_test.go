@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Volumes that wait for a patch of their Node keep no worker: a node's volumes are all in its next
-// patch, and others go on. While one waits nothing else is done about it.
+// A node's volumes share its next patch; a waiting volume has no other step.
 func TestPatchesKeepNoWorker(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +58,6 @@ func TestPatchesKeepNoWorker(t *testing.T) {
 	})
 }
 
-// Volumes that wait for a list of their node's pods keep none either; the list takes as long as the
-// pods' claims require.
 func TestListsOfPodsKeepNoWorker(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +88,6 @@ func TestListsOfPodsKeepNoWorker(t *testing.T) {
 	})
 }
 
-// held has the VolumeHold of a volume be what the plan wants it to be.
 func held(l *ledger.Ledger, name string) {
 	for _, s := range (rules.Arbiter{}).Plan(l.Snapshot(), volume(name), time.Now()).Steps {
 		if s.Kind == rules.WriteHold {
@@ -101,7 +97,6 @@ func held(l *ledger.Ledger, name string) {
 	}
 }
 
-// running is a controller with one worker, until stop is called.
 func running(t *testing.T, l *ledger.Ledger, d *doer) (c *Controller, stop func()) {
 	t.Helper()
 	c, err := New(Config{Snapshot: l.Snapshot, Do: d, Now: time.Now})

@@ -12,7 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// pauses is protocol.Pauses for parallel use.
+// pauses is for parallel use.
 type pauses struct {
 	mu    sync.Mutex
 	steps *protocol.Pauses

@@ -13,9 +13,7 @@ import (
 
 var errRefused = errors.New("refused by a policy of somebody else")
 
-// refusing is a controller whose creations of VolumeAttachments are refused as by the executor: the
-// ledger hears before that one is sent, and afterwards that it had no effect; both touch the volume.
-// Touched volumes go where controller/wake sends them.
+// As in the executor, the ledger hears before the send and after the failure. Both touch the volume.
 func refusing(t *testing.T, now *time.Time, handles ...string) (*Controller, *doer, func(ledger.Event)) {
 	t.Helper()
 	l := facts(*now, handles...)
@@ -42,8 +40,7 @@ func refusing(t *testing.T, now *time.Time, handles ...string) (*Controller, *do
 	return c, d, apply
 }
 
-// A refused creation pauses, longer each time, regardless of its own touches; news from outside ends
-// the pause.
+// The step's own touches do not end the pause; news from outside does.
 func TestRefusedStepPauses(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c, d, apply := refusing(t, &now, "data")

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// removal is a terminating pod of a node that is out of service.
 type removal struct {
 	node ledger.NodeName
 	uid  string
@@ -20,20 +19,19 @@ type removal struct {
 
 func (r removal) String() string { return "pod " + r.uid + " at node " + string(r.node) }
 
-// maxRemovals is how many pods are removed at once. Where there are more, pod garbage collection
-// removes pods as well, and volumes with waiters come first.
+// maxRemovals limits parallel removals: pod garbage collection removes pods too, and volumes with waiters
+// come first.
 const maxRemovals = 32
 
-// removals removes pods beside the steps for volumes: an API server may take seconds for each, and no
-// detach depends on it. A request for a removal that is under way, pauses, or was done lately changes
-// nothing. Safe for parallel use.
+// removals removes pods beside the volumes' steps: a removal may take seconds, and no detach depends on it.
+// Repeated requests, and requests during a pause, change nothing. Safe for parallel use.
 type removals struct {
 	snapshot func() ledger.Snapshot
 	do       func(context.Context, rules.Step) error
 	queue    *work.Queue[removal]
 
 	mu    sync.Mutex
-	known map[removal]bool // removals that are, or will be, in the queue
+	known map[removal]bool // in the queue now or soon
 }
 
 func newRemovals(snapshot func() ledger.Snapshot, do func(context.Context, rules.Step) error) *removals {
@@ -42,7 +40,7 @@ func newRemovals(snapshot func() ledger.Snapshot, do func(context.Context, rules
 	return r
 }
 
-// namespace is that of a pod; "": it is gone.
+// namespace is the pod's; "": the pod is gone.
 func (r *removals) namespace(pod removal) string {
 	if p := r.snapshot().Pod(pod.uid); p != nil {
 		return p.Namespace
@@ -50,7 +48,7 @@ func (r *removals) namespace(pod removal) string {
 	return ""
 }
 
-// apart has the pods of removal steps removed, and returns the other steps.
+// apart removes the pods of removal steps, and returns the other steps.
 func (r *removals) apart(steps []rules.Step) []rules.Step {
 	var rest []rules.Step
 	for _, step := range steps {
@@ -72,11 +70,9 @@ func (r *removals) add(pod removal) {
 	}
 }
 
-// removedAgain is when a pod is looked at again that was removed: finalizers may keep it, and a
-// watch may be behind.
+// removedAgain is when a removed pod is looked at again: finalizers may keep it, or a watch lags.
 const removedAgain = 30 * time.Second
 
-// process removes one pod, unless it is gone, or its node is in service again.
 func (r *removals) process(ctx context.Context, pod removal) (again time.Duration, err error) {
 	for {
 		if r.due(pod) {
@@ -88,15 +84,14 @@ func (r *removals) process(ctx context.Context, pod removal) (again time.Duratio
 	}
 }
 
-// due says whether a pod must be removed now.
 func (r *removals) due(pod removal) bool {
 	s := r.snapshot()
 	node := s.Node(pod.node)
 	return s.Pod(pod.uid) != nil && node != nil && node.Exists && node.OutOfService && node.Ready != ledger.ReadyTrue
 }
 
-// forget forgets a pod that must not be removed. False: it must be by now, and requests made meanwhile
-// were answered as known.
+// forget forgets a pod that must not be removed. False: it must be by now, and requests meanwhile were
+// answered as known.
 func (r *removals) forget(pod removal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

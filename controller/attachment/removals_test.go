@@ -15,8 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// outOfService is a ledger with a node that is out of service, two volumes there, and a pod that
-// has both and is terminating.
 func outOfService(now time.Time) *ledger.Ledger {
 	l := facts(now, "a", "b")
 	for _, e := range []ledger.Event{
@@ -29,8 +27,7 @@ func outOfService(now time.Time) *ledger.Ledger {
 	return l
 }
 
-// No volume waits for the removal of a pod, and the pod is removed once for any number of requests; a
-// failed removal is tried again after a pause, and not because of a new request.
+// A pod is removed once for any number of requests; a failed removal pauses.
 func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := outOfService(time.Now())
@@ -91,7 +88,6 @@ func TestPodsAreRemovedBesideTheVolumes(t *testing.T) {
 	})
 }
 
-// Namespaces take turns: a pod waits for one of each other namespace's, however many of these there are.
 func TestRemovalsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := outOfService(time.Now())
@@ -117,7 +113,6 @@ func TestRemovalsTakeTurns(t *testing.T) {
 	})
 }
 
-// A pod is not removed if its node is in service again, or is gone.
 func TestPodsOfNodesInServiceStay(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, e := range map[string]ledger.Event{
@@ -142,8 +137,7 @@ func TestPodsOfNodesInServiceStay(t *testing.T) {
 	}
 }
 
-// A pod whose node is out of service again just before it would be forgotten is removed: an earlier
-// request is not repeated.
+// The node is out of service again just before the pod would be forgotten; no request is repeated.
 func TestPodIsNotForgottenWhenAskedFor(t *testing.T) {
 	l := outOfService(time.Now())
 	again := l.Snapshot()

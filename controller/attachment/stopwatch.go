@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// stopwatch measures attaches and detaches, for the metrics only.
+// stopwatch measures attaches and detaches, only for metrics.
 type stopwatch struct {
 	metrics *report.Metrics
 
@@ -20,15 +20,13 @@ type stopwatch struct {
 	detach beginnings
 }
 
-// beginnings are when something began to happen to a volume at a node.
 type beginnings map[ledger.VolumeID]map[ledger.NodeName]time.Time
 
 func newStopwatch(metrics *report.Metrics) *stopwatch {
 	return &stopwatch{metrics: metrics, attach: beginnings{}, detach: beginnings{}}
 }
 
-// done notes what an executed step began or ended. It returns true where that was an
-// attach that has ended, with the volume reported.
+// done notes a step's begin or end; true: an attach has ended with the volume reported.
 func (w *stopwatch) done(step rules.Step, began, now time.Time) (attached bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,8 +47,7 @@ func (w *stopwatch) done(step rules.Step, began, now time.Time) (attached bool) 
 	return false
 }
 
-// look ends finished measurements: detaches with no attachment left, and attaches that were given up.
-// With a step in flight none is.
+// look ends measurements of detaches without attachments and of abandoned attaches, but none during a step.
 func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, busy map[ledger.NodeName]bool, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +66,7 @@ func (w *stopwatch) look(v *ledger.Volume, id ledger.VolumeID, busy map[ledger.N
 	}
 }
 
-// start notes when something began, unless it is under way.
+// start keeps the first time.
 func (b beginnings) start(v ledger.VolumeID, n ledger.NodeName, at time.Time) {
 	if b[v] == nil {
 		b[v] = map[ledger.NodeName]time.Time{}
@@ -79,7 +76,7 @@ func (b beginnings) start(v ledger.VolumeID, n ledger.NodeName, at time.Time) {
 	}
 }
 
-// end forgets it, and returns when it began; false when it did not.
+// end returns the begin; false: there was none.
 func (b beginnings) end(v ledger.VolumeID, n ledger.NodeName) (time.Time, bool) {
 	at, ok := b[v][n]
 	delete(b[v], n)

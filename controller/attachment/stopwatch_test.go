@@ -13,8 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// measured lists the operations of a metric: how often each was measured, and
-// how long all of it took.
 func measured(t *testing.T, m *report.Metrics) []string {
 	t.Helper()
 	families, err := m.Registry.Gather()
@@ -38,8 +36,7 @@ func measured(t *testing.T, m *report.Metrics) []string {
 	return list
 }
 
-// Each node's attach and detach of a shared volume is measured by itself; an attach that was given up
-// is not measured, and not taken for the beginning of the next.
+// Each node of a shared volume is measured alone; an abandoned attach is not measured.
 func TestStopwatch(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }

@@ -15,9 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Very many volumes wait for the few workers of a driver. When one comes free, only the volumes that
-// can have it are looked at, in the order in which they began to wait: the total cost is in proportion
-// to their number.
+// A free worker costs a look at only the volumes that can have it: the total cost is in proportion.
 func TestTurnsOfManyThatWait(t *testing.T) {
 	const many = 100
 	now := time.Unix(1000, 0)
@@ -42,7 +40,6 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	var c *Controller
 	looks := 0
 	clock := func() time.Time {
-		// When no volume is due any more, the driver has done the oldest.
 		if looks++; c.Depth() == 0 {
 			if len(underWay) == 0 {
 				cancel()
@@ -70,8 +67,7 @@ func TestTurnsOfManyThatWait(t *testing.T) {
 	}
 }
 
-// A namespace with very many volumes that are due, or wait for a worker of their driver, holds up none of
-// another: its volumes have every other turn.
+// A due volume of another namespace has every other turn.
 func TestNamespacesTakeTurns(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, workers := range map[string]int{"for a worker of the driver": 1, "for a worker of the controller": 0} {
@@ -116,7 +112,6 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// office is limits, asked for one attach after another, of one volume each, or several.
 type office struct {
 	t *testing.T
 	l *limits
@@ -127,7 +122,6 @@ func newOffice(t *testing.T) *office {
 	return &office{t, newLimits(), limited(time.Unix(1000, 0)).Snapshot()}
 }
 
-// asks has a volume ask for attaches at nodes, and expects the number admitted.
 func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName) {
 	o.t.Helper()
 	var steps []rules.Step
@@ -139,14 +133,12 @@ func (o *office) asks(handle string, workers, want int, nodes ...ledger.NodeName
 	}
 }
 
-// ends ends a volume's attach at a node.
 func (o *office) ends(handle string, n ledger.NodeName) {
 	o.l.mu.Lock()
 	defer o.l.mu.Unlock()
 	o.l.end(volume(handle), n)
 }
 
-// calls checks which volumes have their turn.
 func (o *office) calls(workers int, want ...string) {
 	o.t.Helper()
 	var got []string
@@ -158,8 +150,7 @@ func (o *office) calls(workers int, want ...string) {
 	}
 }
 
-// A free worker is kept for the volume that waits longest until it has been looked at; if the volume
-// does not need it any more, the next has it.
+// If the volume no longer needs the worker, the next volume has it.
 func TestFreeWorkerIsKept(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 1, 1, "n1")
@@ -187,8 +178,6 @@ func TestFreeWorkerIsKept(t *testing.T) {
 	}
 }
 
-// Each free worker has a volume: also workers that a policy has added, and all waiting volumes have
-// their turn when the policy is gone.
 func TestAsManyTurnsAsWorkers(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 1, 1, "n1")
@@ -205,8 +194,7 @@ func TestAsManyTurnsAsWorkers(t *testing.T) {
 	}
 }
 
-// A volume with an operation at a Ready node comes before volumes that wait only for other nodes, up to
-// three times, and keeps only its own worker from them; their limit counts all.
+// A volume for a Ready node goes first up to three times.
 func TestTurnsAtReadyNodes(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 2, 1, "n1")
@@ -221,7 +209,7 @@ func TestTurnsAtReadyNodes(t *testing.T) {
 	o.asks("d", 2, 0, "n1")
 	o.asks("c", 2, 1, "n1")
 	o.ends("a", "n1")
-	o.calls(2, "both", "gone")       // three have begun before gone, or have their turn: only those at other nodes are in its way now
+	o.calls(2, "both", "gone")       // three others passed gone or have their turn
 	o.asks("both", 2, 1, "n2", "n1") // and waits on, for n2
 	o.ends("both", "n1")
 	o.ends("c", "n1")
@@ -236,7 +224,7 @@ func TestTurnsAtReadyNodes(t *testing.T) {
 	o.asks("both", 2, 1, "n2") // nor from who has its turn
 }
 
-// A volume that waits for a Ready node as well as for another moves only to the volumes that do.
+// The volume moves only to the volumes that also wait for a Ready node.
 func TestTurnsWhenItsNodeIsReady(t *testing.T) {
 	o := newOffice(t)
 	o.asks("a", 1, 1, "n1")
@@ -251,9 +239,8 @@ func TestTurnsWhenItsNodeIsReady(t *testing.T) {
 	o.asks("b", 1, 1, "n1")
 }
 
-// stormBesideBystander is a ledger with fifty volumes of one namespace with a report each to make (one
-// look, others of it), and the volume "bystander" of another namespace, which the driver's one worker
-// has to attach.
+// Fifty volumes of one namespace have a report each to make; the one worker has to attach the volume
+// bystander of another namespace.
 func stormBesideBystander(now time.Time, others ...string) (l *ledger.Ledger, storm []string) {
 	for i := range 50 {
 		storm = append(storm, fmt.Sprintf("storm%02d", i))
@@ -270,8 +257,7 @@ func stormBesideBystander(now time.Time, others ...string) (l *ledger.Ledger, st
 	return l, storm
 }
 
-// A driver's worker is kept for a volume with its turn until that volume has been looked at, before all
-// other due volumes; otherwise the worker would be idle meanwhile.
+// The volume with the turn is looked at first: otherwise its worker would be idle.
 func TestKeptWorkerIsNotIdle(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, storm := stormBesideBystander(now, "first", "second")
@@ -317,8 +303,7 @@ func TestKeptWorkerIsNotIdle(t *testing.T) {
 	}
 }
 
-// Attaches at Ready nodes come first. However many of them come, a volume that waits for a node that is
-// not Ready has a turn after a few.
+// A volume for a node that is not Ready has a turn after a few others.
 func TestReadyNodesKeepNobodyWaitingForEver(t *testing.T) {
 	o := newOffice(t)
 	o.asks("live0", 1, 1, "n1")
@@ -337,9 +322,7 @@ func TestReadyNodesKeepNobodyWaitingForEver(t *testing.T) {
 	t.Error("1000 who came later have had their turn, and the one who waits for another node has had none")
 }
 
-// As TestReadyNodesKeepNobodyWaitingForEver, but one operation at a node that does not answer is under way
-// already, and hangs. With it, all = workers whenever one at a Ready node has just ended, and the free worker
-// is always taken by another at a Ready node.
+// An operation at a silent node hangs. Operations at Ready nodes always take the free worker.
 func TestOneThatHangsKeepsNobodyWaitingForEver(t *testing.T) {
 	for _, workers := range []int{2, 10} {
 		o := newOffice(t)
@@ -367,8 +350,7 @@ func TestOneThatHangsKeepsNobodyWaitingForEver(t *testing.T) {
 	}
 }
 
-// A volume that many nodes share has a worker at one, and waits for others itself. No other volume
-// waits for its worker: it does not come before all others.
+// No volume waits for a shared volume's own worker: it does not go first.
 func TestWhoWaitsForItselfIsInNobodysWay(t *testing.T) {
 	o := newOffice(t)
 	o.asks("wide", 1, 1, "n1", "n2")
@@ -377,9 +359,7 @@ func TestWhoWaitsForItselfIsInNobodysWay(t *testing.T) {
 	}
 }
 
-// A volume waits for a node that does not answer, and another such node keeps its worker. A volume at a
-// Ready node is in its way as well by count, but one of two workers at Ready nodes is free: to look at
-// it before all others helps none.
+// A worker at Ready nodes is free, so the end of the other helps no volume.
 func TestWhoseEndHelpsNobodyDoesNotComeFirst(t *testing.T) {
 	o := newOffice(t)
 	o.asks("hangs", 2, 1, "n2")
@@ -391,9 +371,7 @@ func TestWhoseEndHelpsNobodyDoesNotComeFirst(t *testing.T) {
 	}
 }
 
-// The worker that a volume's own attach has freed is for the volume that waits longest, not for its own
-// next attach: else a shared volume would keep all others waiting while it has a node left, and without
-// end if its pods come and go.
+// Otherwise a shared volume would keep all others waiting.
 func TestWhoseAttachEndsWaitsForItsTurnAgain(t *testing.T) {
 	const nodes = 8
 	now := time.Unix(1000, 0)
@@ -449,8 +427,7 @@ func TestWhoseAttachEndsWaitsForItsTurnAgain(t *testing.T) {
 	}
 }
 
-// As TestOneThatHangsKeepsNobodyWaitingForEver, but those at Ready nodes find a worker at once, and never have a
-// turn: a driver that is busy, and not full. passed counts turns only, so it stays 0, and all >= workers for ever.
+// Volumes at Ready nodes find a worker at once and have no turn. passed counts turns only.
 func TestWhoFindsAWorkerAtOncePassesOthersToo(t *testing.T) {
 	for _, workers := range []int{2, 10} {
 		o := newOffice(t)
@@ -461,7 +438,7 @@ func TestWhoFindsAWorkerAtOncePassesOthersToo(t *testing.T) {
 		o.asks("failover", workers, 0, "n2")
 		had := false
 		for i := 0; i < 1000 && !had; i++ {
-			o.asks(fmt.Sprint("live", i+workers-1), workers, 1, "n1") // comes after it, and begins at once
+			o.asks(fmt.Sprint("live", i+workers-1), workers, 1, "n1") // begins at once
 			for range 2 {
 				for _, id := range o.l.next(driver, workers) {
 					had = had || id == volume("failover")
@@ -475,9 +452,7 @@ func TestWhoFindsAWorkerAtOncePassesOthersToo(t *testing.T) {
 	}
 }
 
-// All operations block a volume that waits only for a node that does not answer, also those at Ready nodes.
-// If the end of such an operation gives it a worker, that volume comes first; otherwise the worker would be
-// idle meanwhile. The counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst.
+// The counterpart of TestWhoseEndHelpsNobodyDoesNotComeFirst: the freed worker would be idle.
 func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
 	o := newOffice(t)
 	o.asks("live", 1, 1, "n1")
@@ -489,9 +464,7 @@ func TestWhoseEndHelpsOneAtAnotherNodeComesFirst(t *testing.T) {
 	o.calls(1, "failover") // it is so
 }
 
-// As TestKeptWorkerIsNotIdle, but the volume with the worker was due, behind the storm, before another
-// waited for it: its rank is from the time of its touch. The worker is idle until it has been looked
-// at.
+// The volume with the worker was due behind the storm before another volume waited for it.
 func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, storm := stormBesideBystander(now, "first")
@@ -521,7 +494,7 @@ func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	}
 	l.Apply(now, attachmentOf("first", "3", true))
 	c.Add(volume("first"))     // its worker is free, and no volume waits for it yet
-	process(t, c, "bystander") // by namespaces in turn it is looked at before first, and waits
+	process(t, c, "bystander") // looked at before first, and waits
 	if !c.Waits(volume("bystander")) {
 		t.Fatalf("it does not wait: %+v", d.steps)
 	}
@@ -531,7 +504,7 @@ func TestWorkerIsNotIdleForWhoWaitsLater(t *testing.T) {
 	}
 }
 
-// Volumes of one namespace with waiters, and volumes that only leave, take turns.
+// Volumes with waiters and leaving volumes of a namespace take turns.
 func TestArrivalsDoNotWaitForAllThatLeaves(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, is := limited(now), newLimits()
@@ -559,7 +532,6 @@ func TestArrivalsDoNotWaitForAllThatLeaves(t *testing.T) {
 			is.look(l.Snapshot(), volume(handle), nil, now)
 		}
 	}
-	// A volume that has a waiter by now is no longer behind all volumes that only leave.
 	if next := is.next(driver, 4); !slices.Equal(next, []ledger.VolumeID{volume("idle1"), volume("young"), volume("idle2"), volume("idle4")}) {
 		t.Errorf("next are %v: what somebody waits for and what only leaves do not take turns", next)
 	}

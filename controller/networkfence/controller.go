@@ -27,8 +27,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/networkfence"
 )
 
-// The pauses between two looks: the longest without changes, the shortest with changes, and the pause
-// after a look with a failed write.
+// Pauses between looks: the longest, the shortest with changes, and after a failed write.
 const (
 	longestPause  = 30 * time.Second
 	shortestPause = 100 * time.Millisecond
@@ -36,7 +35,7 @@ const (
 	longestRetry  = 30 * time.Second
 )
 
-// Cache has the facts: package watch implements it.
+// Cache has the facts; package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Node(name ledger.NodeName) (*corev1.Node, bool)
@@ -45,21 +44,20 @@ type Cache interface {
 	Subscribe(f func(ledger.Touched))
 }
 
-// Events tells people: package report has it.
+// Events tells people; package report implements it.
 type Events interface {
 	NetworkFence(node ledger.NodeName, driver, text string)
 	NetworkFenceHeld(node ledger.NodeName, driver, why string)
 }
 
-// Config is what a Controller works with.
+// Config is a Controller's configuration.
 type Config struct {
 	Watcher *Watcher
 	Cache   Cache
-	// The clients that write.
 	Kube    kubernetes.Interface
 	Moorage client.Interface
 	Dynamic dynamic.Interface
-	// Turn waits until one more request may be sent, Timeout bounds each.
+	// Turn waits for the next permitted request, Timeout bounds each.
 	Turn    func(context.Context) error
 	Timeout time.Duration
 	Now     func() time.Time
@@ -74,18 +72,18 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Controller makes and ends NetworkFences as long as it runs.
+// Controller makes and ends NetworkFences while it runs.
 type Controller struct {
 	config Config
 	due    chan struct{}
 	told   map[networkfence.Trouble]bool
 	tried  map[key]attempts
-	// believed says that what the Nodes say was compared with the NetworkFences.
+	// believed: the Nodes' statements were compared with the NetworkFences.
 	believed   bool
 	complained time.Time
 }
 
-// New returns a Controller that is ready to Run.
+// New returns a Controller.
 func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -100,7 +98,6 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// kick has everything looked at soon.
 func (c *Controller) kick() {
 	select {
 	case c.due <- struct{}{}:
@@ -108,14 +105,13 @@ func (c *Controller) kick() {
 	}
 }
 
-// Run works until ctx is done, and returns when the last write is answered.
+// Run works until ctx is done and the last write is answered.
 func (c *Controller) Run(ctx context.Context) {
 	for c.wait(ctx, c.look(ctx)) {
 	}
 }
 
-// wait waits for as long as a pause at most, and for the shortest one at least. It is false
-// when ctx is done.
+// wait lasts at most a pause, at least the shortest. False: ctx is done.
 func (c *Controller) wait(ctx context.Context, pause time.Duration) bool {
 	longest, least := time.NewTimer(max(pause, shortestPause)), time.NewTimer(shortestPause)
 	defer longest.Stop()
@@ -135,20 +131,18 @@ func (c *Controller) wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// key names a write with a pause of its own.
 type key struct {
 	do     networkfence.Verb
 	node   ledger.NodeName
 	driver string
 }
 
-// attempts are how a write went: it is not made again before a time.
 type attempts struct {
 	pause  time.Duration
 	before time.Time
 }
 
-// look decides and writes once. It returns after how long to look again at the latest.
+// look decides and writes once. It returns the longest time to the next.
 func (c *Controller) look(ctx context.Context) time.Duration {
 	if !c.config.Watcher.synced() {
 		c.complain(ctx)
@@ -190,8 +184,8 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	return again
 }
 
-// try makes a write, and notes when it may be repeated: also after a success, since others may undo it
-// again and again.
+// try makes a write, and notes when it may be repeated, also after a success: others may undo it again and
+// again.
 func (c *Controller) try(ctx context.Context, k key, a networkfence.Action) error {
 	err := c.do(ctx, a)
 	pause := firstRetry
@@ -208,7 +202,7 @@ func (c *Controller) try(ctx context.Context, k key, a networkfence.Action) erro
 	return err
 }
 
-// complain says, now and then, that csi-addons' objects can't be read: nothing is decided then.
+// complain reports that csi-addons' objects can't be read: then nothing is decided.
 func (c *Controller) complain(ctx context.Context) {
 	if now := c.config.Now(); now.Sub(c.complained) >= complainEvery {
 		if !c.complained.IsZero() {
@@ -218,12 +212,10 @@ func (c *Controller) complain(ctx context.Context) {
 	}
 }
 
-// complainEvery is how often it is said that csi-addons' objects can't be read.
 const complainEvery = time.Minute
 
 var errUnread = errors.New("NetworkFences, NetworkFenceClasses and CSIAddonsNodes (csiaddons.openshift.io/v1alpha1) can't be read: are csi-addons' definitions installed, and is the chart's networkFences.enabled set?")
 
-// addresses are those that the Nodes name.
 func (c *Controller) addresses(s ledger.Snapshot) map[ledger.NodeName][]netip.Addr {
 	all := map[ledger.NodeName][]netip.Addr{}
 	for n := range s.Nodes() {
@@ -240,7 +232,6 @@ func (c *Controller) addresses(s ledger.Snapshot) map[ledger.NodeName][]netip.Ad
 	return all
 }
 
-// tell reports the obstacles, once for as long as they last.
 func (c *Controller) tell(troubles []networkfence.Trouble) {
 	now := map[networkfence.Trouble]bool{}
 	for _, t := range troubles {
@@ -252,13 +243,12 @@ func (c *Controller) tell(troubles []networkfence.Trouble) {
 	c.told = now
 }
 
-// do makes one write.
 func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 	if err := c.config.Turn(ctx); err != nil {
 		return fmt.Errorf("waiting for a turn: %w", err)
 	}
 	term := ctx
-	// A request that was sent is not given up when the term ends: the API server might carry it out later.
+	// A sent request is not given up at the term's end: it might be carried out later.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.Timeout)
 	defer cancel()
 	fences := c.config.Dynamic.Resource(networkfence.GroupVersion.WithResource("networkfences"))
@@ -281,7 +271,7 @@ func (c *Controller) do(ctx context.Context, a networkfence.Action) error {
 	return nil
 }
 
-// change changes a NetworkFence, unless the term ends during the reads for it.
+// change changes a NetworkFence, unless the term ends during its reads.
 func (c *Controller) change(term, ctx context.Context, a networkfence.Action) error {
 	var is ledger.NodeState
 	if a.Do == networkfence.Confirm || a.Do == networkfence.Doubt {
@@ -303,7 +293,7 @@ func (c *Controller) change(term, ctx context.Context, a networkfence.Action) er
 	return err
 }
 
-// mark sets or takes away the condition of the Node, at exactly the version that was decided on.
+// mark sets or removes the Node's condition at the version decided on.
 func (c *Controller) mark(ctx context.Context, a networkfence.Action) error {
 	condition := map[string]any{"type": a.ConditionType(), "$patch": "delete"}
 	if a.Do == networkfence.Mark {
@@ -327,7 +317,6 @@ func (c *Controller) mark(ctx context.Context, a networkfence.Action) error {
 	return nil
 }
 
-// askLook asks a node's moorage-node to look.
 func (c *Controller) askLook(ctx context.Context, a networkfence.Action) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.Version},

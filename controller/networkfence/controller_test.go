@@ -26,7 +26,6 @@ import (
 
 const driver = "rbd.example.com"
 
-// told collects events.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -48,7 +47,6 @@ func (t *told) said(text string) bool {
 	return slices.ContainsFunc(t.lines, func(line string) bool { return strings.Contains(line, text) })
 }
 
-// cluster is an API server with csi-addons' objects, and a controller that leads.
 type cluster struct {
 	*apitest.Server
 	t        *testing.T
@@ -103,7 +101,6 @@ func (c *cluster) node(name, address string, ready corev1.ConditionStatus, boot 
 	c.Put("nodes", n)
 }
 
-// lead begins a controller, as a process that leads does.
 func (c *cluster) lead() {
 	c.t.Helper()
 	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage, Now: c.now})
@@ -133,14 +130,12 @@ func (c *cluster) lead() {
 	c.end = func() { cancel(); running.Wait() }
 }
 
-// fast is a clock on which time passes two and a half times as fast. A node counts as silent only after 50 s,
-// and its Lease is read every 5 s of real time, which must not become 20 s of the clock's.
+// A node is silent after 50 s; the real 5 s between reads of its Lease must not become 20 s of the clock.
 func fast() func() time.Time {
 	began := time.Now()
 	return func() time.Time { return began.Add(time.Since(began) * 5 / 2) }
 }
 
-// eventually waits for something, as long as the test may take.
 func (c *cluster) eventually(what string, is func() bool) {
 	c.t.Helper()
 	deadline, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
@@ -154,7 +149,6 @@ func (c *cluster) eventually(what string, is func() bool) {
 	}
 }
 
-// fence is the only NetworkFence that there is.
 func (c *cluster) fence() *unstructured.Unstructured {
 	for _, w := range c.Writes() {
 		if name, found := strings.CutPrefix(w, "create networkfences "); found {
@@ -167,7 +161,6 @@ func (c *cluster) fence() *unstructured.Unstructured {
 	return nil
 }
 
-// answer has csi-addons say what came of the fence.
 func (c *cluster) answer(result, message string) {
 	c.t.Helper()
 	c.eventually("a NetworkFence", func() bool { return c.fence() != nil })
@@ -176,7 +169,6 @@ func (c *cluster) answer(result, message string) {
 	c.Put("networkfences", o)
 }
 
-// cutOff says whether the Node says that its storage has cut it off.
 func (c *cluster) cutOff() bool {
 	var n corev1.Node
 	c.Get("nodes", "", "a", &n)
@@ -185,8 +177,6 @@ func (c *cluster) cutOff() bool {
 	})
 }
 
-// An unreachable node is cut off, says so once the storage has confirmed it, and is let in after its boot:
-// then the NetworkFence is gone. The next leader continues.
 func TestFencedAndLetIn(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -214,7 +204,6 @@ func TestFencedAndLetIn(t *testing.T) {
 	c.eventually("the end", func() bool { return c.fence() == nil })
 }
 
-// A refused write does not stop the rest, and is retried.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -234,8 +223,8 @@ func TestRefused(t *testing.T) {
 	c.eventually("the condition", c.cutOff)
 }
 
-// A CSIAddonsNode's content is remembered after its end, until the node is Ready again: csi-addons deletes
-// it for an unreachable node.
+// csi-addons deletes the CSIAddonsNode of an unreachable node: its content is remembered until the node is
+// Ready.
 func TestClientsAreRemembered(t *testing.T) {
 	t.Parallel()
 	c := start(t)

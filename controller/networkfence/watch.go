@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networkfence has the storage cut off unreachable machines, by NetworkFences of csi-addons.
-// internal/networkfence decides; here objects are read and written.
+// Package networkfence cuts unreachable machines off the storage, by csi-addons' NetworkFences.
+// internal/networkfence decides.
 package networkfence
 
 import (
@@ -24,20 +24,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// Watcher keeps csi-addons' objects from the start of the process on, so that a later leader remembers
-// a CSIAddonsNode that is gone. Its methods are safe for parallel use.
+// Watcher keeps csi-addons' objects from the process' start, for a later leader's memory of deleted
+// CSIAddonsNodes. Safe for parallel use.
 type Watcher struct {
 	factory                 dynamicinformer.DynamicSharedInformerFactory
 	fences, classes, addons informers.GenericInformer
 	snapshot                func() ledger.Snapshot
 
 	mu    sync.Mutex
-	gone  map[string]networkfence.Clients // by the key of the CSIAddonsNode that is deleted
-	sweep work.Sweep                      // of gone, as long as another process leads
+	gone  map[string]networkfence.Clients // by the key of the deleted CSIAddonsNode
+	sweep work.Sweep                      // of gone, while another process leads
 	kick  func()
 }
 
-// NewWatcher returns a Watcher that is ready to Run. snapshot returns the facts.
+// NewWatcher returns a Watcher. snapshot returns the facts.
 func NewWatcher(client dynamic.Interface, snapshot func() ledger.Snapshot) (*Watcher, error) {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	of := func(resource string) informers.GenericInformer {
@@ -65,7 +65,7 @@ func NewWatcher(client dynamic.Interface, snapshot func() ledger.Snapshot) (*Wat
 	return w, nil
 }
 
-// is forgets what a CSIAddonsNode said that is there again.
+// is forgets a returned CSIAddonsNode's last statement.
 func (w *Watcher) is(object any) {
 	if key, err := cache.MetaNamespaceKeyFunc(object); err == nil {
 		w.mu.Lock()
@@ -74,7 +74,7 @@ func (w *Watcher) is(object any) {
 	}
 }
 
-// was remembers what a CSIAddonsNode said last.
+// was remembers a CSIAddonsNode's last statement.
 func (w *Watcher) was(object any) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
@@ -92,7 +92,6 @@ func (w *Watcher) was(object any) {
 	}
 }
 
-// clients is what the CSIAddonsNodes that there are say.
 func (w *Watcher) clients() []networkfence.Clients {
 	var list []networkfence.Clients
 	for _, o := range listed(w.addons) {
@@ -101,8 +100,8 @@ func (w *Watcher) clients() []networkfence.Clients {
 	return list
 }
 
-// forget drops a memory once another object names the same node, or that node is gone. clients are the
-// objects' present clients. mu is held.
+// forget drops a memory once another object names the node, or the node is gone. clients are the present
+// ones; mu is held.
 func (w *Watcher) forget(s ledger.Snapshot, clients []networkfence.Clients) {
 	if len(w.gone) == 0 {
 		return
@@ -129,7 +128,7 @@ func (w *Watcher) kicker() func() {
 	return w.kick
 }
 
-// Subscribe has f called whenever something has changed. It must return at once.
+// Subscribe has f called after each change. f must return at once.
 func (w *Watcher) Subscribe(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,13 +145,11 @@ func (w *Watcher) Run(ctx context.Context) {
 	w.factory.Shutdown()
 }
 
-// synced says whether everything has been seen as a whole: not before csi-addons' definitions
-// are there.
+// synced says whether everything was seen: not before csi-addons' definitions exist.
 func (w *Watcher) synced() bool {
 	return w.fences.Informer().HasSynced() && w.classes.Informer().HasSynced() && w.addons.Informer().HasSynced()
 }
 
-// state has the facts for a decision.
 func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	state := networkfence.State{Snapshot: s, Now: now, Classes: map[string]string{}}
 	for _, o := range listed(w.fences) {
@@ -169,7 +166,6 @@ func (w *Watcher) state(s ledger.Snapshot, now time.Time) networkfence.State {
 	return state
 }
 
-// listed are the objects of an informer.
 func listed(informer informers.GenericInformer) []*unstructured.Unstructured {
 	var list []*unstructured.Unstructured
 	objects, _ := informer.Lister().List(labels.Everything()) // a cache has no errors

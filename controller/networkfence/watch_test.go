@@ -15,8 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A process that never leads also forgets CSIAddonsNodes of deleted nodes, and remembers those of existing
-// nodes.
 func TestForgottenWithoutLeading(t *testing.T) {
 	l := ledger.New()
 	l.Apply(time.Now(), ledger.NodeState{Name: "there", UID: "u", Version: "1"})
@@ -44,8 +42,7 @@ func TestForgottenWithoutLeading(t *testing.T) {
 	}
 }
 
-// A write in flight is not given up at the end of the term: the API server might carry it out after the
-// next leader has decided otherwise, for example that a machine must not be cut off.
+// The API server might carry out an abandoned write after the next leader's other decision.
 func TestWriteIsAnsweredAtTheEndOfATerm(t *testing.T) {
 	server := apitest.Start(t)
 	fence := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "f"}}}

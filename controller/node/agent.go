@@ -24,19 +24,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// firstRetry is how long after a failure it tries again; each time twice as long.
+// firstRetry is the first pause after a failure; the pause doubles.
 const firstRetry = time.Second
 
-// A question on the watch while writes fail shows that the API server is back: it ends the pause within
-// hurrySpread, so that a cluster's nodes don't all write at once, and the pauses start again. That
-// happens once in hurryEvery, while the pauses grow to 16 s: an answer is tried within less time than
-// the controller waits for it (rules.LookPatience, 30 s).
+// A question while writes fail shows that the API server is back. It ends the pause within hurrySpread, so
+// that a cluster's nodes don't all write at once. That happens once in hurryEvery, while the pauses grow to
+// 16 s: within the controller's wait for an answer (rules.LookPatience, 30 s).
 const (
 	hurrySpread = 2 * time.Second
 	hurryEvery  = 30 * time.Second
 )
 
-// agent looks at one node and writes its findings.
 type agent struct {
 	config  Config
 	client  client.NodeMountReportInterface
@@ -46,27 +44,24 @@ type agent struct {
 	clock   clock.WithTicker
 	metrics *measures
 	changed chan struct{} // a mount did
-	asked   chan struct{} // for a look, by the watch
-	// identify asks the API server for this process's identity; nil: it is not asked.
+	asked   chan struct{} // by the watch
+	// identify asks the API server for this process's identity; nil: no question.
 	identify func(context.Context) (self, error)
 	made     makings
 	// spread is a time below the given one, different at each node.
 	spread func(time.Duration) time.Duration
 
 	mu sync.Mutex
-	// last is the object's last known state; nil: it has to be read.
+	// last is the object's last known state; nil: read it first.
 	last *v1alpha1.NodeMountReport
-	// refused is since when the API server has refused all that it was asked to write; zero: it
-	// does not.
+	// refused is since when the API server refuses all writes; or zero.
 	refused time.Time
-	// looking is since when a look is under way; zero: none is.
+	// looking is the begin of the present look; zero: none.
 	looking time.Time
-	// alive are the file systems of volumes that the kernel has. remembered: those of an earlier
-	// process of this boot are among them.
+	// alive are volumes' file systems in the kernel. remembered: with an earlier process' of this boot.
 	alive      map[nodemounts.Alive]bool
 	remembered bool
-	// unmounted: the last look found a file system without a mount. The kernel gives no sign
-	// when that ends.
+	// unmounted: a file system had no mount. The kernel does not signal its end.
 	unmounted bool
 }
 
@@ -78,9 +73,9 @@ func newAgent(c Config, own client.NodeMountReportInterface, node string, uid ty
 	}
 }
 
-// run looks until ctx is done: at once, soon after mounts changed, when asked, and now and then. While
-// writes fail it waits longer each time, regardless of changes at the node; a question ends such a
-// pause. It returns an error if the Node is no longer its first one.
+// run looks until ctx is done: at once, soon after mounts changed, when asked, and now and then. Failed
+// writes lengthen the pause; only a question ends it. It returns an error if the Node is no longer its
+// first one.
 func (a *agent) run(ctx context.Context) error {
 	due := a.clock.NewTimer(0)
 	defer due.Stop()
@@ -131,30 +126,25 @@ func (a *agent) run(ctx context.Context) error {
 	}
 }
 
-// pace is when an agent looks next.
 type pace struct {
 	at time.Time
-	// failures is how many rounds have failed since one went well, and pause how long it
-	// waits, or has waited, since the last of them.
+	// failures counts failed rounds in a row; pause follows the last.
 	failures int
 	pause    time.Duration
-	// hurried is when a question last ended a pause.
-	hurried time.Time
+	hurried  time.Time
 }
 
-// failed notes that a round failed, and returns the pause that follows.
 func (p *pace) failed(atMost time.Duration) time.Duration {
 	p.failures++
 	p.pause = min(max(2*p.pause, firstRetry), atMost)
 	return p.pause
 }
 
-// mayHurry says whether a question may end a pause.
 func (p *pace) mayHurry(now time.Time) bool {
 	return p.hurried.IsZero() || now.Sub(p.hurried) >= hurryEvery
 }
 
-// round looks once, and writes its findings if they are new.
+// round looks once, and writes new findings.
 func (a *agent) round(ctx context.Context) error {
 	object, err := a.current(ctx)
 	if err != nil {
@@ -164,7 +154,7 @@ func (a *agent) round(ctx context.Context) error {
 		a.metrics.wrote("error")
 		return fmt.Errorf("read NodeMountReport %s: %w", a.node, err)
 	}
-	// The number is read before the look: the answer is younger than the question.
+	// The number is read first: the answer is younger than the question.
 	looked := int64(0)
 	if object != nil {
 		looked, a.made.known = object.Spec.Look, true
@@ -190,8 +180,8 @@ func (a *agent) round(ctx context.Context) error {
 	return nil
 }
 
-// see looks at the node, and leaves the look alone once ctx is done: a file of a folder, or
-// the folder, may never answer, and the process has to end. Health knows how long it takes.
+// see abandons the look once ctx is done: a file or folder may never answer, and the process has to end.
+// Health knows how long it takes.
 func (a *agent) see(ctx context.Context) (sight, error) {
 	a.mu.Lock()
 	a.looking = a.clock.Now()
@@ -217,7 +207,7 @@ func (a *agent) see(ctx context.Context) (sight, error) {
 	}
 }
 
-// remember takes in the file systems that an earlier process of this boot has found.
+// remember takes the file systems found by an earlier process of this boot.
 func (a *agent) remember(object *v1alpha1.NodeMountReport) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -241,7 +231,7 @@ func (a *agent) remember(object *v1alpha1.NodeMountReport) {
 	}
 }
 
-// current returns the object, from memory where it is there; nil: there is none.
+// current returns the object, from memory if possible; nil: there is none.
 func (a *agent) current(ctx context.Context) (*v1alpha1.NodeMountReport, error) {
 	a.mu.Lock()
 	known := a.last
@@ -262,8 +252,8 @@ func (a *agent) current(ctx context.Context) (*v1alpha1.NodeMountReport, error) 
 	return object, nil
 }
 
-// write makes a missing object, and writes its status, on the version that was read: no later write of
-// others is undone.
+// write writes the status at the version read, and first makes a missing object: it undoes no later write
+// of others.
 func (a *agent) write(ctx context.Context, object *v1alpha1.NodeMountReport, status v1alpha1.NodeMountReportStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, a.config.WriteTimeout)
 	defer cancel()
@@ -291,7 +281,6 @@ func (a *agent) write(ctx context.Context, object *v1alpha1.NodeMountReport, sta
 	return nil
 }
 
-// fresh is an object that goes when its Node does.
 func (a *agent) fresh() *v1alpha1.NodeMountReport {
 	return &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{
 		Name:            a.node,
@@ -299,8 +288,7 @@ func (a *agent) fresh() *v1alpha1.NodeMountReport {
 	}}
 }
 
-// learn takes the object as the API server has it, unless a later one is known. It is
-// safe for parallel use.
+// learn takes the object, unless a later one is known. Safe for parallel use.
 func (a *agent) learn(object *v1alpha1.NodeMountReport) {
 	if object.Name != a.node {
 		return
@@ -313,8 +301,8 @@ func (a *agent) learn(object *v1alpha1.NodeMountReport) {
 	a.last = object
 }
 
-// compared says whether the object is older (-1) or newer (1) than the known one; false if none of that
-// UID is known, or their versions can't be compared. The caller has the lock.
+// compared: the object is older (-1) or newer (1) than the known one; false: another UID, or incomparable
+// versions. The caller has the lock.
 func (a *agent) compared(object *v1alpha1.NodeMountReport) (order int, known bool) {
 	if a.last == nil || a.last.UID != object.UID {
 		return 0, false
@@ -330,8 +318,7 @@ func (a *agent) forget() {
 	a.last = nil
 }
 
-// told takes in a watch event of the object. If it asks for a look, or has content that this process
-// did not write, a look follows soon.
+// told takes a watch event. A question, or foreign content, causes a look.
 func (a *agent) told(object *v1alpha1.NodeMountReport) {
 	a.learn(object)
 	if object.Name == a.node && object.Spec.Look != object.Status.Looked {
@@ -339,8 +326,8 @@ func (a *agent) told(object *v1alpha1.NodeMountReport) {
 	}
 }
 
-// listed takes in the object from a list. If that is older than the known state, the API server answers
-// from an old cache, or its data was restored from a backup: the object is read again.
+// listed takes the object from a list. If it is older than the known state, from an old cache or a restored
+// backup, the object is read again.
 func (a *agent) listed(object *v1alpha1.NodeMountReport) {
 	a.mu.Lock()
 	order, known := a.compared(object)
@@ -356,7 +343,6 @@ func (a *agent) listed(object *v1alpha1.NodeMountReport) {
 	a.told(object)
 }
 
-// gone takes that the object was deleted.
 func (a *agent) gone(object *v1alpha1.NodeMountReport) {
 	if object.Name == a.node {
 		a.forget()
@@ -364,8 +350,7 @@ func (a *agent) gone(object *v1alpha1.NodeMountReport) {
 	}
 }
 
-// unlisted takes in that the object is not there, or was not when the API server listed it. A known
-// object is read again.
+// unlisted takes an absence. A known object is read again.
 func (a *agent) unlisted() {
 	a.mu.Lock()
 	known := a.last != nil
@@ -376,7 +361,7 @@ func (a *agent) unlisted() {
 	}
 }
 
-// signal leaves one signal, however many there were.
+// signal leaves one signal at most.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

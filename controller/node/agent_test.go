@@ -31,7 +31,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// machine is a kubelet's folder and a mount table in a temporary folder.
 type machine struct {
 	t      *testing.T
 	config Config
@@ -70,7 +69,6 @@ func (m *machine) table() {
 	}
 }
 
-// stage leaves a volume staged that no pod's folder names.
 func (m *machine) stage(handle string) {
 	m.t.Helper()
 	folder := "plugins/kubernetes.io/csi/pv/" + handle
@@ -110,7 +108,6 @@ func rounds(t *testing.T, a *agent, n int) {
 	}
 }
 
-// At rest nothing is written, for any number of looks.
 func TestNoWriteAtRest(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.stage("vol-1")
@@ -142,8 +139,7 @@ func TestNoWriteAtRest(t *testing.T) {
 	}
 }
 
-// A new process reads the file systems of the process before from the status, and reports them until they
-// have ended. It takes none from the status of another boot.
+// File systems of the last process come from the status, but not from another boot.
 func TestRemembersFileSystems(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.config.BootID = filepath.Join(m.config.Sys, "boot")
@@ -179,7 +175,6 @@ func TestRemembersFileSystems(t *testing.T) {
 	if len(status.Volumes) != 1 || status.Volumes[0].Handle != "vol-1" || status.Volumes[0].Mounted != v1alpha1.NodeYes || !status.Volumes[0].FileSystems[0].Unmounted || len(status.Unknown) > 0 {
 		t.Fatalf("status %+v", status)
 	}
-	// A look that can't read the node forgets nothing.
 	root := m.config.KubeletRoot
 	first.look = func(before []nodemounts.Alive) sight {
 		c := m.config
@@ -212,8 +207,7 @@ func TestRemembersFileSystems(t *testing.T) {
 	}
 }
 
-// A new process does not know file systems that the status did not list. It reports their volume
-// as mounted in that boot, and the processes after it do.
+// Unlisted file systems count as mounted in that boot.
 func TestRemembersThatThereWereMoreFileSystems(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.config.BootID = filepath.Join(m.config.Sys, "boot")
@@ -245,7 +239,6 @@ func TestRemembersThatThereWereMoreFileSystems(t *testing.T) {
 	}
 }
 
-// Others' writes are kept, and a later look answers the question.
 func TestConflictAndLook(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	a := m.agent(server)
@@ -263,7 +256,6 @@ func TestConflictAndLook(t *testing.T) {
 	}
 }
 
-// A deleted object, or one made again with its Node, is made again.
 func TestDeleted(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	a := m.agent(server)
@@ -277,7 +269,6 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
-// A folder or table that can't be opened leaves nothing that looks like unused.
 func TestBlind(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.config.KubeletRoot = filepath.Join(t.TempDir(), "none")
@@ -287,7 +278,7 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// Another kubelet's folder, or a left one, is no report: the folder of its own pod is not there.
+// The folder of its own pod is missing there.
 func TestWrongRoot(t *testing.T) {
 	m := newMachine(t)
 	for pod, blind := range map[types.UID]bool{"uid-a": false, "": false, "uid-own": true} {
@@ -301,7 +292,7 @@ func TestWrongRoot(t *testing.T) {
 	}
 }
 
-// fake is an API server that has one object, or fails.
+// fake has one object, or fails.
 type fake struct {
 	client.NodeMountReportInterface
 	object v1alpha1.NodeMountReport
@@ -327,7 +318,6 @@ func (f *fake) UpdateStatus(_ context.Context, object *v1alpha1.NodeMountReport,
 	return object, nil
 }
 
-// faked is a fake, or has one.
 type faked interface {
 	client.NodeMountReportInterface
 	base() *fake
@@ -335,7 +325,6 @@ type faked interface {
 
 func (f *fake) base() *fake { return f }
 
-// running runs an agent on a fake, in a bubble with a clock of its own.
 func running(t *testing.T, own faked, test func(a *agent)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := own.base()
@@ -361,8 +350,7 @@ func running(t *testing.T, own faked, test func(a *agent)) {
 	})
 }
 
-// Many changes of mounts are one look, a question is one at once, and without either it
-// looks every five minutes.
+// Many changes make one look, a question makes a look at once; otherwise every five minutes.
 func TestWhenItLooks(t *testing.T) {
 	f := &fake{}
 	running(t, f, func(a *agent) {
@@ -383,7 +371,7 @@ func TestWhenItLooks(t *testing.T) {
 	}
 }
 
-// While a file system lives on without a mount it looks every two seconds: no mount changes when it ends.
+// No mount changes at its end: a look every two seconds.
 func TestLooksWhileAFileSystemLivesOn(t *testing.T) {
 	f := &fake{}
 	f.sight.facts.Volumes = []nodemounts.Volume{{Path: "a", FileSystems: []nodemounts.FileSystem{{Entry: "ext4/sdb", Number: 7, Unmounted: true}}}}
@@ -400,7 +388,6 @@ func TestLooksWhileAFileSystemLivesOn(t *testing.T) {
 	}
 }
 
-// While writes fail it waits longer each time, regardless of changes at the node.
 func TestBacksOff(t *testing.T) {
 	f := &fake{fails: true}
 	running(t, f, func(a *agent) {
@@ -414,8 +401,7 @@ func TestBacksOff(t *testing.T) {
 	}
 }
 
-// Questions end a pause once in half a minute, after which the pauses start again: no number of
-// questions has it write all the time.
+// Questions end a pause at most once in half a minute.
 func TestQuestionsWhileWritesFail(t *testing.T) {
 	f := &fake{fails: true}
 	running(t, f, func(a *agent) {
@@ -431,8 +417,7 @@ func TestQuestionsWhileWritesFail(t *testing.T) {
 	}
 }
 
-// A question on the watch after an outage is answered long before the controller takes the node for
-// silent (30 s), also if the first write after it fails.
+// The controller takes the node for silent after 30 s.
 func TestAnswersAfterOutage(t *testing.T) {
 	for _, failing := range []time.Duration{0, 5 * time.Second} {
 		f := &fake{fails: true}
@@ -457,8 +442,6 @@ func seconds(list ...time.Duration) []time.Duration {
 	return list
 }
 
-// The object stays small, lists first the volumes for people, and names the other volumes in few
-// letters.
 func TestStatusIsBounded(t *testing.T) {
 	var facts nodemounts.Facts
 	for i := range 3000 {
@@ -499,8 +482,7 @@ func TestStatusIsBounded(t *testing.T) {
 	if got := status(); len(got.Volumes) != v1alpha1.MaxReportedVolumes || len(got.Unlisted) != 2 {
 		t.Errorf("%d volumes, and %d drivers of others", len(got.Volumes), len(got.Unlisted))
 	}
-	// Volumes without a name are listed first. If there is no room for them, the status names no other volumes
-	// either.
+	// Without room for the unnamed volumes, the status names no others.
 	for _, unknown := range []int{1, 513} {
 		for i := range unknown {
 			facts.Volumes[i].Handle, facts.Volumes[i].Path = "", fmt.Sprint("pods/", i)
@@ -509,7 +491,6 @@ func TestStatusIsBounded(t *testing.T) {
 			t.Errorf("with %d of which nobody knows which they are it says %+v", unknown, got.Unlisted)
 		}
 	}
-	// The status names no other volumes if there are too many.
 	facts.Volumes, facts.Unlisted = nil, nil
 	for i := range v1alpha1.MaxNodeUnlisted + 1 {
 		facts.Unlisted = append(facts.Unlisted, nodemounts.Brief{Driver: "d", Digest: fmt.Sprintf("%08x", i)})
@@ -519,7 +500,6 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 }
 
-// The node is the node in the token, which the API server's policy compares.
 func TestIdentity(t *testing.T) {
 	extra := map[string][]string{claimNode: {"n1"}, claimNodeUID: {"uid-n1"}, claimPodUID: {"uid-p"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -546,8 +526,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// A change wakes, and the end of the context ends the wait. No mount is made here: a pipe whose writer
-// goes away is such an event as well.
+// The test makes no mount: a closed pipe is an event too.
 func TestWatchMounts(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "mountinfo")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -585,8 +564,7 @@ func TestWatchMounts(t *testing.T) {
 	}
 }
 
-// inNetpoller are the descriptors of files with names that end so, which an epoll instance of
-// this process waits for.
+// inNetpoller lists files with this suffix that an epoll instance of this process waits for.
 func inNetpoller(t *testing.T, suffix string) (shared []string) {
 	t.Helper()
 	descriptors, err := os.ReadDir("/proc/self/fd")
@@ -616,7 +594,6 @@ func inNetpoller(t *testing.T, suffix string) (shared []string) {
 	return slices.DeleteFunc(named, func(d string) bool { return !slices.Contains(waited, d) })
 }
 
-// The whole process answers questions through the API server.
 func TestRun(t *testing.T) {
 	server, m := apitest.Start(t), newMachine(t)
 	m.stage("vol-1")

@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/memory"
 )
 
-// NewCommand returns the command line of moorage-node. It works until its context is
-// done, or until it can't see mounts change.
+// NewCommand returns moorage-node's command line. It works until its context is done, or until it can't see
+// mounts change.
 func NewCommand() *cobra.Command {
 	config := DefaultConfig()
 	command := &cobra.Command{

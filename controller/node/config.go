@@ -8,33 +8,32 @@ import (
 	"time"
 )
 
-// Config says what a process looks at, and where it tells it.
+// Config says what a process looks at, and where it reports.
 type Config struct {
-	// Kubeconfig is a file; empty: the service account of the process' pod.
+	// Kubeconfig is a file; empty: the pod's service account.
 	Kubeconfig string
-	// Node and NodeUID are of this node's Node. Both empty: from the service account's token in the API
-	// server, which its policy compares.
+	// Node and NodeUID name this node's Node. Both empty: the service account's token tells, as the API
+	// server's policy compares.
 	Node, NodeUID string
-	// KubeletRoot is the kubelet's folder; it has the same path in the container.
+	// KubeletRoot is the kubelet's folder, with the same path in the container.
 	KubeletRoot string
-	// Mounts is the mount table, in the form of mountinfo.
+	// Mounts is the mount table, as mountinfo.
 	Mounts string
-	// Sys is where sysfs is.
+	// Sys is sysfs's folder.
 	Sys string
-	// BootID is the file that has the ID of the machine's boot.
+	// BootID is the file with the boot's ID.
 	BootID string
-	// Listen is host:port for /healthz and /metrics; none when empty.
+	// Listen is host:port of /healthz and /metrics; empty: none.
 	Listen string
-	// SecureMetrics serves them over TLS, and /metrics to those only whom the API server
-	// lets get it.
+	// SecureMetrics serves them over TLS, and /metrics only to permitted clients.
 	SecureMetrics bool
-	// Gather is how long after a mount changed it looks: many change together.
+	// Gather is the wait after a changed mount: many change together.
 	Gather time.Duration
-	// Rescan is how often it looks without changed mounts: records change as well.
+	// Rescan is the time between looks without changed mounts: records change too.
 	Rescan time.Duration
-	// RetryAtMost is the longest time between attempts to write.
+	// RetryAtMost is the longest pause between attempts to write.
 	RetryAtMost time.Duration
-	// WriteTimeout is how long a request may take.
+	// WriteTimeout bounds a request.
 	WriteTimeout time.Duration
 }
 

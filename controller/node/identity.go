@@ -17,44 +17,37 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The API server's keys for a service account token of a pod (KEP-4193): the pod's node, and the pod.
+// Token keys of the node and the pod (KEP-4193).
 const (
 	claimNode    = "authentication.kubernetes.io/node-name"
 	claimNodeUID = "authentication.kubernetes.io/node-uid"
 	claimPodUID  = "authentication.kubernetes.io/pod-uid"
 )
 
-// standsFor is how long an object of this process stays if all is well: if objects go sooner, more than
-// once, their owner is taken to be gone.
+// standsFor is a healthy object's least life: if objects go sooner, more than once, their owner is taken to
+// be gone.
 const standsFor = 10 * time.Minute
 
-// manyShort is how many objects in a row have to go soon after they were made for the process
-// to call itself unhealthy while that goes on.
+// manyShort is how many short lives in a row make the process unhealthy.
 const manyShort = 3
 
-// refusedFor is for how long the API server may refuse all writes before the process no
-// longer calls itself healthy.
+// refusedFor is how long all writes may be refused before the process is unhealthy.
 const refusedFor = 5 * time.Minute
 
-// lookFor is how long a look may be under way before the process no longer reports itself healthy. A
-// look takes some milliseconds.
+// lookFor is a healthy look's longest time. A look takes some milliseconds.
 const lookFor = 2 * time.Minute
 
-// self is this process's identity at the API server.
 type self struct {
 	node string
 	uid  types.UID
-	pod  types.UID // empty: not known
+	pod  types.UID // empty: unknown
 }
 
-// errAnotherNode says that this process writes for a Node that is no longer its own. It has
-// to start over.
+// errAnotherNode: the Node is no longer this process's own. It has to start over.
 var errAnotherNode = errors.New("the Node was made again since this process began")
 
-// errCollected says that the object is deleted each time that it is made.
 var errCollected = errors.New("the NodeMountReport was deleted soon after it was made, more than once: is the Node that its owner reference names gone? It is made again after a pause")
 
-// identity is the node that this process may write for.
 func identity(ctx context.Context, c Config, config *rest.Config) (self, error) {
 	if c.Node != "" {
 		return self{node: c.Node, uid: types.UID(c.NodeUID)}, nil
@@ -80,8 +73,7 @@ func identity(ctx context.Context, c Config, config *rest.Config) (self, error) 
 	return own, nil
 }
 
-// recognized asks once more for this process's identity. It returns errAnotherNode if it is another one
-// than at the start. A missing answer is no error.
+// recognized returns errAnotherNode if this process's identity has changed. A missing answer is no error.
 func (a *agent) recognized(ctx context.Context) error {
 	if a.identify == nil {
 		return nil
@@ -95,15 +87,14 @@ func (a *agent) recognized(ctx context.Context) error {
 	return nil
 }
 
-// makings has the facts about the objects that this process has made. For serial use.
+// makings has the facts about this process's objects. For serial use.
 type makings struct {
-	known bool      // there was an object: the next one is a repetition
-	at    time.Time // when one was made last; zero: never
-	short int       // how many in a row went soon after they were made
+	known bool      // there was an object: the next repeats it
+	at    time.Time // the last making; zero: never
+	short int       // how many in a row went soon
 }
 
-// mayMake says whether the object may be made now: an object that goes again and again is made with
-// growing pauses.
+// mayMake: an object that goes again and again is made with growing pauses.
 func (a *agent) mayMake(ctx context.Context) error {
 	m := &a.made
 	if !m.known {
@@ -118,7 +109,6 @@ func (a *agent) mayMake(ctx context.Context) error {
 	return nil
 }
 
-// makes notes that the object was made.
 func (a *agent) makes() {
 	m := &a.made
 	if now := a.clock.Now(); !m.at.IsZero() && now.Sub(m.at) < standsFor {
@@ -129,13 +119,12 @@ func (a *agent) makes() {
 	m.known = true
 }
 
-// wrote notes what came of a round, for health.
 func (a *agent) wrote(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errCollected); {
 	case err == nil && a.made.short >= manyShort && a.clock.Since(a.made.at) < standsFor:
-		// Whether this one stays is not known yet.
+		// It is unknown yet whether this one stays.
 	case !refused:
 		a.refused = time.Time{}
 	case a.refused.IsZero():
@@ -143,9 +132,9 @@ func (a *agent) wrote(err error) {
 	}
 }
 
-// health is an error after the API server has refused all writes for minutes, as for a token of a Node
-// that is gone, or for invalid content, and while a look has been under way for minutes: then the
-// process should start again, visibly. A silent API server is no reason. It is safe for parallel use.
+// health is an error after minutes of refused writes, as for a gone Node's token or invalid content, and
+// during a look of minutes: then the process should start again, visibly. A silent API server is no reason.
+// Safe for parallel use.
 func (a *agent) health() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 
 var kind = schema.GroupResource{Group: "moorage.dev", Resource: "nodemountreports"}
 
-// collected is an API server whose object vanishes after its creation, or that refuses to make it.
+// its object vanishes after the creation, or can't be made
 type collected struct {
 	fake
 	refuses bool
@@ -39,7 +39,6 @@ func (f *collected) Create(_ context.Context, object *v1alpha1.NodeMountReport, 
 	return object.DeepCopy(), nil
 }
 
-// removed is an API server whose object vanishes after a while.
 type removed struct {
 	fake
 	gone bool
@@ -52,8 +51,7 @@ func (f *removed) Get(ctx context.Context, name string, options metav1.GetOption
 	return f.fake.Get(ctx, name, options)
 }
 
-// A process whose Node was made again ends, so that the next one writes for the new Node: when it may
-// not make its object, and when its object is gone. The token names the Node.
+// The token names the old Node: the process must end for the new Node.
 func TestNodeMadeAgain(t *testing.T) {
 	is := func(now self) func(*agent) {
 		return func(a *agent) { a.identify = func(context.Context) (self, error) { return now, nil } }
@@ -81,8 +79,6 @@ func TestNodeMadeAgain(t *testing.T) {
 	}
 }
 
-// An object that is collected as soon as it is made is made with growing pauses, and the process reports
-// that it is unhealthy.
 func TestCollected(t *testing.T) {
 	f := &collected{}
 	running(t, f, func(a *agent) {
@@ -99,7 +95,7 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// Minutes of refusals by the API server are a reason to start again; missing answers are none.
+// Refusals fail health; missing answers do not.
 func TestHealth(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
 	a := newAgent(DefaultConfig(), nil, "n1", "uid-n1", nil)
@@ -122,7 +118,6 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A look that does not end is seen by health, and the process ends all the same.
 func TestHungLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, release := &fake{start: time.Now()}, make(chan struct{})

@@ -14,15 +14,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// sight is what one look found.
 type sight struct {
 	facts   nodemounts.Facts
 	machine nodemounts.Machine
 }
 
-// look reads the node. A folder or table that can't be opened is unknown, with everything in it. Everything
-// is unknown if the folder lacks this process's own pod: then it is not its kubelet's. pod is that pod's
-// UID; empty: unknown. before are the file systems that were found alive before.
+// look reads the node. A folder or table that can't be opened is unknown, with all content. Everything is
+// unknown if the folder lacks this process's pod: then it is another kubelet's. pod is that pod's UID, or
+// empty. before are the file systems found alive before.
 func look(c Config, pod types.UID, before []nodemounts.Alive) sight {
 	root, err := os.OpenRoot(c.KubeletRoot) // links lead nowhere else
 	if err != nil {
@@ -52,15 +51,13 @@ func blind(c Config, err error, before []nodemounts.Alive) sight {
 	}
 }
 
-// bootID is the ID of the machine's boot; empty: it can't be read.
+// bootID is empty if it can't be read.
 func (c Config) bootID() string { return c.machine().BootID }
 
-// machine reads the machine's identity and boot.
 func (c Config) machine() nodemounts.Machine {
 	return nodemounts.ReadMachine(os.DirFS("/"), strings.TrimPrefix(c.BootID, "/"))
 }
 
-// cut is a message as the object takes it.
 func cut(why string) string {
 	letters := []rune(why)
 	return string(letters[:min(len(letters), v1alpha1.MaxNodeReasonRunes)])

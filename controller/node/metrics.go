@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// measures are what a process counts. All carry the node's name.
+// measures are a process's metrics. All carry the node's name.
 type measures struct {
 	volumes                       *prometheus.GaugeVec
 	forgotten, unread, lastLooked prometheus.Gauge
@@ -37,7 +37,6 @@ func newMeasures(node string) *measures {
 	return m
 }
 
-// looked takes what a look found.
 func (m *measures) looked(f nodemounts.Facts, now time.Time) {
 	states := map[string]int{"staged": 0, "mounted": 0, "published": 0, "unknown": 0}
 	forgotten := 0

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchMounts signals when it begins, and whenever the mount table changes from then on, until ctx is
-// done. An open mountinfo has POLLERR and POLLPRI then (proc(5)), and nothing is read for it. The
-// kernel reports it once, to the first reader: package os does not open the file, since Go's netpoller
-// would read as well.
+// watchMounts signals at its begin, and at each change of the mount table: an open mountinfo then has
+// POLLERR and POLLPRI (proc(5)). The kernel reports a change only to the first reader: package os does not
+// open the file, since Go's netpoller would read as well.
 func watchMounts(ctx context.Context, table string, changed chan struct{}) error {
 	file, err := unix.Open(table, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

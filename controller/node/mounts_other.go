@@ -9,7 +9,7 @@ import (
 	"errors"
 )
 
-// watchMounts needs Linux, as a kubelet with CSI volumes of this layout does.
+// watchMounts needs Linux.
 func watchMounts(context.Context, string, chan struct{}) error {
 	return errors.New("moorage-node runs on Linux only")
 }

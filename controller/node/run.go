@@ -13,15 +13,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// Limits of what one process of each node asks of the API server.
+// Limits of a node's requests to the API server.
 const (
 	qps   = 2
 	burst = 5
 )
 
-// Run publishes this node's volumes until ctx is done. It returns an error when it can't know its node,
-// when the node is another than at the start, or when it can't see mounts change: then the process must
-// start over.
+// Run publishes this node's volumes until ctx is done. After an error, because its node is unknown or has
+// changed, or mounts can't be watched, the process must start over.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -53,7 +52,6 @@ func Run(ctx context.Context, c Config) error {
 	return a.work(ctx, cancel, clients)
 }
 
-// work runs the agent and its wakers. All have ended when it returns.
 func (a *agent) work(ctx context.Context, cancel context.CancelFunc, clients client.Interface) error {
 	own := client.NewNodeMountReportListWatch(clients, a.node)
 	watched, looked, waited := make(chan struct{}), make(chan struct{}), make(chan error, 2)

@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// serve serves probes and metrics, unless the address is empty. The function it returns
-// ends that.
+// serve returns the function that ends it. No address: nothing is served.
 func serve(ctx context.Context, c Config, health func() error, registry *prometheus.Registry) (func(), error) {
 	if c.Listen == "" {
 		return func() {}, nil

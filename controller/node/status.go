@@ -14,11 +14,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// maxBytes is how large the volumes of a status may become, as JSON: an object has to stay
-// well below the 1.5 MiB that etcd takes.
+// maxBytes bounds a status' volumes as JSON, well below etcd's 1.5 MiB.
 const maxBytes = 512 << 10
 
-// statusOf is what a look found, in the words of the API. It has no time of its own.
+// statusOf has no time of its own.
 func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeMountReportStatus {
 	status := v1alpha1.NodeMountReportStatus{
 		Looked: looked, NodeUID: uid, BootID: s.machine.BootID, SystemUUID: s.machine.SystemUUID,
@@ -40,8 +39,7 @@ func statusOf(s sight, looked int64, uid types.UID) v1alpha1.NodeMountReportStat
 	return status
 }
 
-// unlisted names the volumes for which a status has no room. It is nil if one of them has no name, or
-// if there are too many.
+// unlisted names the volumes without room. Nil: a volume has no name, or there are too many.
 func unlisted(volumes []nodemounts.Volume, more []nodemounts.Brief) (list []v1alpha1.UnlistedVolumes) {
 	all := slices.Clone(more)
 	for i := range volumes {
@@ -66,7 +64,7 @@ func unlisted(volumes []nodemounts.Volume, more []nodemounts.Brief) (list []v1al
 	return list
 }
 
-// listed returns the volumes that a status has room for, by rank, and the rest.
+// listed returns the volumes with room, by rank, and the rest.
 func listed(volumes []nodemounts.Volume) (list []v1alpha1.ReportedVolume, others []nodemounts.Volume) {
 	ranked := slices.Clone(volumes)
 	slices.SortStableFunc(ranked, func(a, b nodemounts.Volume) int { return cmp.Compare(rank(a), rank(b)) })
@@ -84,8 +82,7 @@ func listed(volumes []nodemounts.Volume) (list []v1alpha1.ReportedVolume, others
 	return list, others
 }
 
-// jsonBytes is a volume's size in an object as sent and kept. Some characters take several times their
-// bytes there.
+// jsonBytes is a volume's size as sent and kept: some characters take several times their bytes.
 func jsonBytes(v v1alpha1.ReportedVolume) int {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -94,7 +91,7 @@ func jsonBytes(v v1alpha1.ReportedVolume) int {
 	return len(text) + len(",")
 }
 
-// rank is lower for volumes that need a person's look, and lowest for volumes that unlisted can't name.
+// rank is low for volumes that a person must see, and lowest for those that unlisted can't name.
 func rank(v nodemounts.Volume) int {
 	switch {
 	case len(v.Brief()) == 0:
@@ -123,7 +120,6 @@ func volumeOf(v nodemounts.Volume) v1alpha1.ReportedVolume {
 	return out
 }
 
-// same says whether two statuses are equal except for their time.
 func same(a, b v1alpha1.NodeMountReportStatus) bool {
 	a.Observed, b.Observed = nil, nil
 	return equality.Semantic.DeepEqual(a, b)

@@ -12,22 +12,21 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// longestWatchPause is the longest time between two attempts to watch the own object, while the
-// API server is away; each is drawn from its second half. A shared informer would wait up to a
-// minute: longer than the controller waits for an answer (rules.LookPatience, 30 s).
+// longestWatchPause bounds the pauses of the own object's watch; each is drawn from its second half. A
+// shared informer would wait up to a minute, longer than the controller waits for an answer
+// (rules.LookPatience, 30 s).
 const longestWatchPause = 8 * time.Second
 
-// watchPauses begin at half a second and double. The jitter is added to each of them.
+// watchPauses begin at half a second and double, each with jitter.
 func watchPauses() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Cap: longestWatchPause / 2, Factor: 2, Jitter: 1, Steps: 16}
 }
 
-// watch takes in what the API server has of the own object, until ctx is done.
 func (a *agent) watch(ctx context.Context, own cache.ListerWatcher) {
 	cache.NewReflectorWithOptions(own, &v1alpha1.NodeMountReport{}, watched{a}, cache.ReflectorOptions{Backoff: watchPauses()}).RunWithContext(ctx)
 }
 
-// watched hands what a watch says to the agent, and keeps nothing.
+// watched hands the watch's events to the agent.
 type watched struct{ agent *agent }
 
 func (w watched) Add(object any) error { return w.Update(object) }

@@ -18,12 +18,10 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// onlyLists is an API server that does not stream its lists.
 type onlyLists struct{}
 
 func (onlyLists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// watches is the API server's part of a watch of an object, or none, and is away at times.
 type watches struct {
 	away   bool
 	tries  []time.Duration // of the requests for a list
@@ -54,15 +52,14 @@ func (w *watches) listWatch(start time.Time) cache.ListerWatcher {
 	}, onlyLists{})
 }
 
-// quiet removes the error handlers, one of which compares a bubble's times with others.
+// An error handler compares a bubble's times with others.
 func quiet(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
 }
 
-// However long the API server was away, a question is heard soon after: long before the controller
-// takes the node for silent.
+// A question is heard long before the controller takes the node for silent.
 func TestWatchesSoonAfterOutage(t *testing.T) {
 	quiet(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +90,6 @@ func TestWatchesSoonAfterOutage(t *testing.T) {
 	})
 }
 
-// Watch events are taken in: an object, another version of it, and its end, also from a list.
 func TestWatched(t *testing.T) {
 	quiet(t)
 	synctest.Test(t, func(t *testing.T) {

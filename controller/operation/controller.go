@@ -19,18 +19,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// The pauses between two looks: the longest though nothing changes, and the shortest though
-// something does. Looking takes a tenth of the time at most.
+// Pauses between looks: the longest, and the shortest with changes. Looks take at most a tenth of the time.
 const (
 	longestPause  = 30 * time.Second
 	shortestPause = 200 * time.Millisecond
 	shareOfTime   = 10
 )
 
-// writers is how many tickets are made and ended at once.
 const writers = 4
 
-// Cache has the facts: package watch implements it.
+// Cache has the facts; package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
@@ -40,27 +38,26 @@ type Cache interface {
 	SubscribeWorks(f func())
 }
 
-// Events tells people: package report has it.
+// Events tells people; package report implements it.
 type Events interface {
 	OperationTicket(of report.Object, text string)
-	// OperationHeld is false where it is not told now, and to be told later.
+	// OperationHeld is false if the event must be told later.
 	OperationHeld(of report.Object, code, text string) bool
 }
 
-// Metrics counts: package report has it.
+// Metrics counts; package report implements it.
 type Metrics interface {
 	OperationTicket(operation, result string)
 }
 
-// Config is what a Controller works with.
+// Config is a Controller's configuration.
 type Config struct {
 	Watcher *Watcher
 	Cache   Cache
-	// Moorage is the client that writes.
 	Moorage client.Interface
 	// Namespace is Moorage's own.
 	Namespace string
-	// Turn waits until one more request may be sent, Timeout bounds each.
+	// Turn waits for the next permitted request, Timeout bounds each.
 	Turn    func(context.Context) error
 	Timeout time.Duration
 	Now     func() time.Time
@@ -76,7 +73,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Controller makes and ends tickets for operations as long as it runs.
+// Controller makes and ends tickets for operations while it runs.
 type Controller struct {
 	config Config
 	queue  *work.Queue[ledger.TicketID]
@@ -89,13 +86,12 @@ type Controller struct {
 
 	mu      sync.Mutex
 	touched map[ledger.TicketID]bool
-	todo    map[ledger.TicketID]job // what the last look has ordered, and is not done
+	todo    map[ledger.TicketID]job // open orders of the last look
 }
 
-// trouble is reported once, for as long as it lasts.
 type trouble struct{ uid, code string }
 
-// New returns a Controller that is ready to Run.
+// New returns a Controller.
 func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -109,10 +105,9 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Depth is how many tickets are due to be made or ended.
+// Depth counts the due tickets.
 func (c *Controller) Depth() int { return c.queue.Len() }
 
-// kick has everything looked at soon.
 func (c *Controller) kick() {
 	select {
 	case c.due <- struct{}{}:
@@ -120,7 +115,6 @@ func (c *Controller) kick() {
 	}
 }
 
-// touch notes tickets that may be ours.
 func (c *Controller) touch(t ledger.Touched) {
 	changed := len(t.Policies) > 0
 	for _, id := range t.Tickets {
@@ -135,7 +129,6 @@ func (c *Controller) touch(t ledger.Touched) {
 	}
 }
 
-// mayBeOurs says whether a ticket has a name such as this controller gives.
 func mayBeOurs(id ledger.TicketID) bool {
 	for _, o := range ledger.AllOperations() {
 		if strings.HasPrefix(id.Name, strings.ToLower(o.String())+"-") {
@@ -145,7 +138,7 @@ func mayBeOurs(id ledger.TicketID) bool {
 	return false
 }
 
-// Run works until ctx is done, and returns when the last write is answered.
+// Run works until ctx is done and the last write is answered.
 func (c *Controller) Run(ctx context.Context) {
 	c.config.Cache.Subscribe(c.touch)
 	c.config.Cache.SubscribeWorks(c.kick)
@@ -165,8 +158,7 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// wait waits for as long as longest at most, and as least at least. It is false when ctx is
-// done.
+// wait is false when ctx is done.
 func (c *Controller) wait(ctx context.Context, longest, least time.Duration) bool {
 	late, early := time.NewTimer(max(longest, least)), time.NewTimer(least)
 	defer late.Stop()
@@ -186,8 +178,7 @@ func (c *Controller) wait(ctx context.Context, longest, least time.Duration) boo
 	}
 }
 
-// look decides once, and has the writes made. It returns after how long to look again at the
-// latest.
+// look decides once and orders writes. It returns the longest time to the next.
 func (c *Controller) look(ctx context.Context) time.Duration {
 	// The facts first: later reads identify their tickets as ours.
 	s := operation.State{Snapshot: c.config.Cache.Snapshot(), Now: c.config.Now(), Namespace: c.config.Namespace, Past: c.past}
@@ -198,7 +189,7 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 		c.config.Watcher.Need()
 	}
 	if !operations && len(s.Tickets) == 0 && len(c.past) == 0 {
-		nothing := operation.Plan{} // also for earlier orders that are tried again
+		nothing := operation.Plan{} // also for repeated earlier orders
 		c.order(nothing)
 		c.tell(nothing)
 		return longestPause
@@ -215,7 +206,6 @@ func (c *Controller) look(ctx context.Context) time.Duration {
 	return plan.Again
 }
 
-// asked says whether a policy asks for tickets for snapshots, and for any operation.
 func asked(s ledger.Snapshot) (snapshots, operations bool) {
 	for p := range s.Policies() {
 		all := p.AttachFor | p.DetachFor
@@ -225,7 +215,6 @@ func asked(s ledger.Snapshot) (snapshots, operations bool) {
 	return snapshots, operations
 }
 
-// refresh takes in the changes of tickets that may be ours.
 func (c *Controller) refresh() {
 	c.mu.Lock()
 	touched := c.touched
@@ -241,9 +230,9 @@ func (c *Controller) refresh() {
 	}
 }
 
-// there are our tickets that the facts also have. The answer to a DELETE shows that a ticket is gone
-// before the informer does, and the informer's later event reports nothing: a ticket that the facts
-// lack is read again at the next look.
+// there are our tickets that the facts also have. The answer to a DELETE shows a ticket's end before the
+// informer does, and its later event reports nothing: a ticket that the facts lack is read again at the
+// next look.
 func (c *Controller) there(s ledger.Snapshot) (tickets []operation.Ticket) {
 	for id, t := range c.own {
 		if known := s.Ticket(id); known != nil && known.UID == t.UID {
@@ -257,7 +246,7 @@ func (c *Controller) there(s ledger.Snapshot) (tickets []operation.Ticket) {
 	return tickets
 }
 
-// tell reports the obstacles, once for as long as they last, and counts finished operations.
+// tell reports obstacles once while they last, and counts finished operations.
 func (c *Controller) tell(plan operation.Plan) {
 	now := map[trouble]bool{}
 	for _, t := range plan.Troubles {

@@ -33,7 +33,6 @@ import (
 
 const driver = "disk.example.com"
 
-// told collects events and counts.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -53,7 +52,7 @@ func (t *told) OperationHeld(of report.Object, code, text string) bool {
 	return true
 }
 
-// counts are told by another type: the names of events and metrics are the same.
+// Another type has the same event and metric names.
 type counts struct{ *told }
 
 func (c counts) OperationTicket(operation, result string) { c.add("count", operation, result) }
@@ -70,7 +69,6 @@ func (t *told) said(text string) bool {
 	return slices.ContainsFunc(t.lines, func(line string) bool { return strings.Contains(line, text) })
 }
 
-// definitions are what the API server serves of external-snapshotter's.
 type definitions struct {
 	mu     sync.Mutex
 	served map[string]string // resource by group version
@@ -92,15 +90,13 @@ func (d *definitions) ServerResourcesForGroupVersion(version string) (*metav1.AP
 	return &metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{{Name: name}}}, nil
 }
 
-// cluster is an API server with a driver, two claims of it, and a controller that leads.
 type cluster struct {
 	*apitest.Server
 	*definitions
 	*told
-	t     *testing.T
-	end   context.CancelFunc
-	depth func() int // of the queue of the controller that leads
-	// ordered is how many writes it has to make, or to try again.
+	t       *testing.T
+	end     context.CancelFunc
+	depth   func() int // of the queue of the controller that leads
 	ordered func() int
 }
 
@@ -125,7 +121,6 @@ func start(t *testing.T, spec v1alpha1.AttachPolicySpec) *cluster {
 	return c
 }
 
-// claim is a bound claim of 1Gi, with its PersistentVolume, after a change.
 func (c *cluster) claim(name string, change func(*corev1.PersistentVolumeClaim)) {
 	pvc := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid(name)},
@@ -142,7 +137,6 @@ func (c *cluster) claim(name string, change func(*corev1.PersistentVolumeClaim))
 	c.Put("persistentvolumeclaims", pvc)
 }
 
-// volume is a claim's PersistentVolume with its capacity.
 func (c *cluster) volume(name, capacity string) {
 	c.volumeOf(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}, capacity)
 }
@@ -156,7 +150,6 @@ func (c *cluster) volumeOf(pvc *corev1.PersistentVolumeClaim, capacity string) {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}}}})
 }
 
-// lead begins a controller, as a process that leads does.
 func (c *cluster) lead() {
 	c.t.Helper()
 	observer, err := watch.New(watch.Config{Kube: c.Kube, Moorage: c.Moorage})
@@ -185,7 +178,6 @@ func (c *cluster) lead() {
 	c.ordered = func() int { return operation.Ordered(controller) }
 }
 
-// eventually waits for something, as long as the test may take.
 func (c *cluster) eventually(what string, is func() bool) {
 	c.t.Helper()
 	deadline, cancel := context.WithTimeout(c.t.Context(), time.Minute)
@@ -199,7 +191,6 @@ func (c *cluster) eventually(what string, is func() bool) {
 	}
 }
 
-// ticket waits for a ticket.
 func (c *cluster) ticket(name string) *v1alpha1.VolumeTicket {
 	c.t.Helper()
 	var k v1alpha1.VolumeTicket
@@ -207,14 +198,12 @@ func (c *cluster) ticket(name string) *v1alpha1.VolumeTicket {
 	return &k
 }
 
-// noTicket waits until a ticket is gone.
 func (c *cluster) noTicket(name string) {
 	c.t.Helper()
 	var k v1alpha1.VolumeTicket
 	c.eventually("the end of ticket "+name, func() bool { return !c.Get("volumetickets", "shop", name, &k) })
 }
 
-// content is that of a snapshot, or of a group, of volumes.
 func (c *cluster) content(name string, ready bool, handles ...any) {
 	source, resource, ref := map[string]any{"volumeHandle": handles[0]}, "volumesnapshotcontents", "volumeSnapshotRef"
 	o := &unstructured.Unstructured{}
@@ -237,7 +226,6 @@ func uid(name string) types.UID { return types.UID("uid-of-" + name) }
 
 func all(ops ...v1alpha1.VolumeOperation) []v1alpha1.VolumeOperation { return ops }
 
-// A snapshot has its volume attached until it is ready, under any leader.
 func TestSnapshot(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot)})
 	c.lead()
@@ -258,7 +246,6 @@ func TestSnapshot(t *testing.T) {
 	c.noTicket("snapshot-uid-of-s")
 }
 
-// A group has one ticket for all of its volumes.
 func TestGroup(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{DetachFor: all(v1alpha1.OperationSnapshot)})
 	c.lead()
@@ -271,7 +258,6 @@ func TestGroup(t *testing.T) {
 	c.noTicket("snapshot-uid-of-g")
 }
 
-// An unserved kind is asked for until it is served, and delays nothing else.
 func TestNotServed(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot, v1alpha1.OperationExpansion)})
 	c.served = map[string]string{}
@@ -287,8 +273,7 @@ func bigger(pvc *corev1.PersistentVolumeClaim) {
 	pvc.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 }
 
-// An expansion has its ticket until its PersistentVolume has the requested size, with any status of the
-// claim.
+// The PersistentVolume's size counts, not the claim's status.
 func TestExpansion(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{DetachFor: all(v1alpha1.OperationExpansion)})
 	c.lead()
@@ -310,7 +295,6 @@ func TestExpansion(t *testing.T) {
 	c.noTicket("expansion-uid-of-a")
 }
 
-// A clone has its source attached until the new claim is bound.
 func TestClone(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationClone)})
 	c.lead()
@@ -326,7 +310,6 @@ func TestClone(t *testing.T) {
 	c.noTicket("clone-uid-of-copy")
 }
 
-// A foreign ticket of the name is left alone and reported.
 func TestTaken(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	c.Put("volumetickets", &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "expansion-uid-of-a", UID: "foreign"},
@@ -342,7 +325,6 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// An event beyond a namespace's limit is sent later.
 func TestToldLater(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationSnapshot)})
 	c.mute = 1
@@ -355,8 +337,7 @@ func TestToldLater(t *testing.T) {
 	c.eventually("that it is told", func() bool { return c.said("held VolumeSnapshot of-s TicketNameTaken") })
 }
 
-// A refusal for one claim does not delay others, is reported, and is retried: also a webhook's denial with
-// any code.
+// A refusal is retried and delays no other claim, also a webhook's denial with any code.
 func TestRefused(t *testing.T) {
 	for _, refusal := range []metav1.Status{
 		{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota"},
@@ -386,7 +367,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A ticket that could not be made while a policy asked for it is not tried to be made any more once none does.
+// Without a policy, the ticket's creation is not retried.
 func TestNobodyAsksAnyMore(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	c.Intercept(func(r apitest.Request, serve func()) error {
@@ -403,7 +384,6 @@ func TestNobodyAsksAnyMore(t *testing.T) {
 	c.eventually("that it is ordered no more", func() bool { return c.ordered() == 0 })
 }
 
-// A ticket that is deleted at once is made again.
 func TestDeletedAtOnce(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	var mu sync.Mutex
@@ -430,8 +410,7 @@ func TestDeletedAtOnce(t *testing.T) {
 	c.ticket("expansion-uid-of-a")
 }
 
-// A ticket of ours that the facts do not have is gone, though the informer may have it for a moment more; it is
-// read again at the next look. It was deleted again and again, and the operation never had another one.
+// The informer may have a deleted ticket for a moment more: it is read again, not deleted again.
 func TestGoneBeforeTheInformerKnows(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "expansion-x"}
 	known := ledger.Ticket{ID: id, UID: "1", Version: "1", Type: ledger.TypeExpansion, Phase: ledger.TicketPending, Wherever: true}
@@ -455,7 +434,6 @@ func TestGoneBeforeTheInformerKnows(t *testing.T) {
 	}
 }
 
-// forged is a foreign ticket with the name, the labels and the shape of Moorage's, without an operation.
 func (c *cluster) forged(namespace, owner string) {
 	c.Put("volumetickets", &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "snapshot-" + owner, UID: types.UID("forged-" + owner),
@@ -465,7 +443,6 @@ func (c *cluster) forged(namespace, owner string) {
 	})
 }
 
-// Tickets to end, in any number, do not delay tickets to make.
 func TestEndsHoldUpNothing(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	gate := make(chan struct{})
@@ -486,7 +463,7 @@ func TestEndsHoldUpNothing(t *testing.T) {
 	gate <- struct{}{} // one of the four is answered, and no more
 	c.ticket("expansion-uid-of-a")
 	close(gate)
-	c.eventually("the end of all", func() bool { // a delete that waits for long is sent again: their number says nothing
+	c.eventually("the end of all", func() bool { // a slow delete is sent again: their number says nothing
 		for i := range 40 {
 			if c.Get("volumetickets", fmt.Sprintf("evil%d", i%4), fmt.Sprint("snapshot-o", i), &v1alpha1.VolumeTicket{}) {
 				return false
@@ -496,8 +473,7 @@ func TestEndsHoldUpNothing(t *testing.T) {
 	})
 }
 
-// Namespaces take turns: slow creations in a namespace, for example by a webhook there, delay another
-// namespace by one creation at most.
+// A namespace with a slow webhook delays another namespace by one creation at most.
 func TestTicketsOfNamespacesTakeTurns(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	gate := make(chan struct{})
@@ -534,7 +510,6 @@ func TestTicketsOfNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// A ticket alone, from any author, does not start a watch of snapshots' contents. A policy does.
 func TestTicketStartsNoWatch(t *testing.T) {
 	c := start(t, v1alpha1.AttachPolicySpec{AttachFor: all(v1alpha1.OperationExpansion)})
 	c.forged("evil", "o")

@@ -20,11 +20,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// askEvery is how often the served versions of the definitions are asked for.
 const askEvery = 30 * time.Second
 
-// Watcher keeps the contents of snapshots that are not ready, from when they are needed, and
-// where they are served. Its methods are safe for parallel use.
+// Watcher keeps the unready contents of snapshots, once needed and where served. Safe for parallel use.
 type Watcher struct {
 	discovery served.Discovery
 	client    dynamic.Interface
@@ -37,22 +35,21 @@ type Watcher struct {
 	changed func()
 }
 
-// kind is one of the kinds that are watched.
 type kind struct {
 	name     string
 	resource string
-	versions []schema.GroupVersion // the first served version counts
+	versions []schema.GroupVersion // the first served one counts
 	read     func(*unstructured.Unstructured) (operation.Work, bool)
 
 	mu       sync.Mutex
-	version  schema.GroupVersion // that is watched; empty until the kind is served
+	version  schema.GroupVersion // empty until the kind is served
 	stop     context.CancelFunc  // ends the watch
 	informer cache.SharedIndexInformer
 	handled  cache.ResourceEventHandlerRegistration
 	works    map[string]operation.Work
 }
 
-// NewWatcher returns a Watcher that is ready to Run.
+// NewWatcher returns a Watcher.
 func NewWatcher(discovery served.Discovery, client dynamic.Interface) *Watcher {
 	return &Watcher{
 		discovery: discovery, client: client, every: askEvery, needed: make(chan struct{}), changed: func() {},
@@ -63,10 +60,10 @@ func NewWatcher(discovery served.Discovery, client dynamic.Interface) *Watcher {
 	}
 }
 
-// Need has the contents watched, from now on.
+// Need starts the watch of contents.
 func (w *Watcher) Need() { w.need.Do(func() { close(w.needed) }) }
 
-// Subscribe has f called whenever something has changed. It must return at once.
+// Subscribe has f called after each change. f must return at once.
 func (w *Watcher) Subscribe(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +101,6 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// lookAll watches each kind in the version that is served now.
 func (w *Watcher) lookAll(ctx context.Context, running *sync.WaitGroup) {
 	for _, k := range w.kinds {
 		if err := w.look(ctx, k, running); err != nil {
@@ -113,8 +109,8 @@ func (w *Watcher) lookAll(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// look watches a kind in the version that is served now. Where that is another one than before, or
-// none any more, the watch of before ends: its version may be served no longer, and would say nothing new.
+// look watches a kind in its served version. If that changes or goes, the old watch ends: it would say
+// nothing new.
 func (w *Watcher) look(ctx context.Context, k *kind, running *sync.WaitGroup) error {
 	version, err := k.served(w.discovery)
 	if err != nil || version == k.watched() {
@@ -153,7 +149,7 @@ func (w *Watcher) look(ctx context.Context, k *kind, running *sync.WaitGroup) er
 	return nil
 }
 
-// served is the served version of a kind; empty: none.
+// served is empty if the kind is not served.
 func (k *kind) served(d served.Discovery) (schema.GroupVersion, error) {
 	for _, version := range k.versions {
 		resources, err := served.Ask(d, version.String())
@@ -167,13 +163,13 @@ func (k *kind) served(d served.Discovery) (schema.GroupVersion, error) {
 	return schema.GroupVersion{}, nil
 }
 
-// slim keeps the read fields of a content. It leaves its own results unchanged.
+// slim keeps the read fields, and leaves its own results unchanged.
 func slim(object any) (any, error) {
 	o, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil
 	}
-	if operation.Ready(o) { // most are, and nothing will be done for them any more
+	if operation.Ready(o) { // most are, and nothing is left to do
 		slim := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"readyToUse": true}}}
 		slim.SetAPIVersion(o.GetAPIVersion())
 		slim.SetKind(o.GetKind())
@@ -192,7 +188,7 @@ func (k *kind) begin(informer cache.SharedIndexInformer, version schema.GroupVer
 	k.informer, k.version, k.stop, k.works = informer, version, stop, map[string]operation.Work{}
 }
 
-// end stops a running watch, and says whether there was one. Its results are forgotten.
+// end stops a watch and forgets its results; false: there was none.
 func (k *kind) end() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -204,7 +200,6 @@ func (k *kind) end() bool {
 	return true
 }
 
-// sees notes that an informer has seen all that there is.
 func (k *kind) sees(informer cache.SharedIndexInformer, handled cache.ResourceEventHandlerRegistration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -213,14 +208,13 @@ func (k *kind) sees(informer cache.SharedIndexInformer, handled cache.ResourceEv
 	}
 }
 
-// watched is the version that is watched; empty: none.
 func (k *kind) watched() schema.GroupVersion {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.version
 }
 
-// is notes what a content asks for now, as an informer has seen it.
+// is notes a content's present request, as an informer has seen it.
 func (k *kind) is(informer cache.SharedIndexInformer, object any, gone bool) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
@@ -233,7 +227,7 @@ func (k *kind) is(informer cache.SharedIndexInformer, object any, gone bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.informer != informer {
-		return // it is stopped
+		return // stopped
 	}
 	if due && !gone {
 		k.works[o.GetName()] = work
@@ -242,7 +236,6 @@ func (k *kind) is(informer cache.SharedIndexInformer, object any, gone bool) {
 	}
 }
 
-// state adds the contents' operations, and the ready ones of some owners.
 func (w *Watcher) state(s *operation.State, owners []operation.Object) {
 	s.Unknown, s.Ready = map[string]bool{}, map[string]bool{}
 	for _, k := range w.kinds {

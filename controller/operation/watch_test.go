@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/operation"
 )
 
-// definitions says in which version each kind is served.
 type definitions struct {
 	mu     sync.Mutex
 	served map[string]string // resources by group version
@@ -43,8 +42,6 @@ func (d *definitions) serve(version string) {
 
 const groups = "groupsnapshot.storage.k8s.io/"
 
-// The contents of group snapshots are seen in the version that is served, also after an upgrade of their
-// definitions; where none is, nothing is said of them.
 func TestAnotherVersionIsServed(t *testing.T) {
 	gvr := func(v string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: "groupsnapshot.storage.k8s.io", Version: v, Resource: operation.GroupResource}
@@ -72,7 +69,7 @@ func TestAnotherVersionIsServed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// sees waits until these contents are seen, and no others; or none as nothing is known.
+	// no names: nothing is known
 	sees := func(unknown bool, names ...string) {
 		t.Helper()
 		for {

@@ -18,16 +18,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// job is a ticket to make, or to end: then the ticket with this UID.
+// job makes a ticket, or ends the ticket with this UID.
 type job struct {
 	make operation.Make
 	end  string
 }
 
-// is says whether two writes are the same.
 func (w job) is(other job) bool { return w.end == other.end && w.make.ID == other.make.ID }
 
-// order has the writes of a plan made. A write that is under way, or tried again, goes on.
+// order has a plan's writes made. A write under way, or retried, goes on.
 func (c *Controller) order(plan operation.Plan) {
 	next := map[ledger.TicketID]job{}
 	for _, m := range plan.Make {
@@ -44,7 +43,7 @@ func (c *Controller) order(plan operation.Plan) {
 		last, ordered := before[id]
 		switch {
 		case ordered && last.is(w):
-		case w.end != "": // tickets to be ended, in any number, hold up none to be made
+		case w.end != "": // tickets to end never hold up tickets to make
 			c.queue.Later(id)
 		default:
 			c.queue.Add(id)
@@ -52,8 +51,7 @@ func (c *Controller) order(plan operation.Plan) {
 	}
 }
 
-// write makes or ends a ticket, by the order of the last look. A failed write is repeated after a pause,
-// while it is ordered.
+// write makes or ends a ticket. A failed write is repeated after a pause, while it is ordered.
 func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	c.mu.Lock()
 	w, ordered := c.todo[id]
@@ -64,8 +62,7 @@ func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Durati
 	if err := c.config.Turn(ctx); err != nil {
 		return 0, fmt.Errorf("waiting for a turn: %w", err)
 	}
-	// A request that was sent is not given up when ctx is done: the API server might carry it
-	// out later.
+	// A sent request is not given up when ctx is done: it might be carried out later.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.Timeout)
 	defer cancel()
 	defer c.kick()
@@ -81,8 +78,7 @@ func (c *Controller) write(ctx context.Context, id ledger.TicketID) (time.Durati
 	return 0, err
 }
 
-// done forgets a finished write: if it is due once more, for example after a deletion of the ticket, it
-// is ordered again.
+// done forgets a finished write: it can be ordered again, for example after the ticket's deletion.
 func (c *Controller) done(id ledger.TicketID, w job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +87,7 @@ func (c *Controller) done(id ledger.TicketID, w job) {
 	}
 }
 
-// make creates a ticket, if there is none of its name: what there is, the next look reads.
+// make creates a ticket if the name is free: the next look reads an existing one.
 func (c *Controller) make(ctx context.Context, m operation.Make) error {
 	created, err := c.config.Moorage.VolumeTickets(m.ID.Namespace).Create(ctx, m.Object(), metav1.CreateOptions{})
 	switch {
@@ -110,7 +106,7 @@ func (c *Controller) make(ctx context.Context, m operation.Make) error {
 	return fmt.Errorf("make ticket %s for the %s of %s: %w", m.ID, m.Operation, m.Told, err)
 }
 
-// end deletes the ticket with a UID, and no other of its name.
+// end deletes only the ticket with this UID.
 func (c *Controller) end(ctx context.Context, id ledger.TicketID, uid string) error {
 	is := types.UID(uid)
 	err := c.config.Moorage.VolumeTickets(id.Namespace).Delete(ctx, id.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &is}})

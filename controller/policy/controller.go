@@ -19,25 +19,25 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// Cache has the facts: package watch implements it.
+// Cache has the facts; package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Policy(name string) (*v1alpha1.AttachPolicy, bool)
 }
 
-// Writer is how a policy's status is written: package write has it.
+// Writer writes a policy's status; package write implements it.
 type Writer interface {
 	WritePolicyStatus(context.Context, *v1alpha1.AttachPolicy) error
 }
 
-// Config is what a Controller works with.
+// Config is a Controller's configuration.
 type Config struct {
 	Cache   Cache
 	Write   Writer
 	Arbiter rules.Arbiter
-	// NetworkFences says that the controller makes and reads NetworkFences.
+	// NetworkFences: the controller makes and reads NetworkFences.
 	NetworkFences bool
-	// Operations says that the controller makes tickets for operations.
+	// Operations: the controller makes tickets for operations.
 	Operations bool
 	Now        func() time.Time
 }
@@ -56,7 +56,7 @@ type Controller struct {
 	queue  *work.Queue[string]
 }
 
-// New returns a Controller that is ready to Run.
+// New returns a Controller.
 func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Add has the policy of a name looked at.
+// Add has a policy looked at.
 func (c *Controller) Add(name string) { c.queue.Add(name) }
 
 // All has every policy looked at.
@@ -76,14 +76,14 @@ func (c *Controller) All() {
 	}
 }
 
-// Run works until ctx is done, and returns when the last write is answered.
+// Run works until ctx is done and the last write is answered.
 func (c *Controller) Run(ctx context.Context) { c.queue.Run(ctx, 1) }
 
-// again is after how long a policy that is not in effect is looked at again: its
-// driver or class may have come, or the policy before it gone.
+// again is the interval for ineffective policies: a driver or class may have come, or an earlier policy
+// gone.
 const again = 30 * time.Second
 
-// look writes a policy's condition, unless it is there already.
+// look writes a new condition only.
 func (c *Controller) look(ctx context.Context, name string) (time.Duration, error) {
 	object, ok := c.config.Cache.Policy(name)
 	if !ok {
@@ -131,7 +131,7 @@ func Judge(c Config, s ledger.Snapshot, object *v1alpha1.AttachPolicy, now time.
 	return next, say(v1alpha1.PolicyInEffect, metav1.ConditionFalse, reason, message)
 }
 
-// idle says why a policy has no effect; empty when it has.
+// idle says why a policy has no effect; empty: it has.
 func idle(s ledger.Snapshot, p ledger.Policy) (reason, message string) {
 	if counts := s.Policy(p.Driver, p.Class); counts != nil && counts.Name != p.Name {
 		return v1alpha1.ReasonShadowed, fmt.Sprintf("AttachPolicy %s is for the same driver and class, and older: it counts, and this one does not", counts.Name)

@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A field without effect is reported once, again for a newer generation, and taken back when it is over;
-// other writers' conditions stay.
+// A field is reported once for each generation; other writers' conditions stay.
 func TestJudge(t *testing.T) {
 	then, now := time.Unix(1, 0), time.Unix(2, 0)
 	cooperative := Config{Arbiter: rules.Arbiter{Cooperative: true}}
@@ -64,7 +63,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// withDriver is a ledger that knows the driver d and the class c.
 func withDriver() *ledger.Ledger {
 	l := ledger.New()
 	l.Apply(time.Unix(0, 0), ledger.Driver{Name: "d", Version: "1", AttachRequired: true})
@@ -72,8 +70,6 @@ func withDriver() *ledger.Ledger {
 	return l
 }
 
-// A policy that has no effect says why: another one counts, or its driver or class
-// does not exist. Once that is over, nothing is said any more.
 func TestInEffect(t *testing.T) {
 	made := func(name, driver, class string, second int64) *v1alpha1.AttachPolicy {
 		p := &v1alpha1.AttachPolicy{Spec: v1alpha1.AttachPolicySpec{Driver: driver, StorageClassName: class}}

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// ages knows since when this process has seen a ticket.
 type ages struct {
 	mu   sync.Mutex
 	seen map[ledger.TicketID]age
@@ -17,15 +16,15 @@ type ages struct {
 
 type age struct {
 	uid     string
-	renewed string // its time counts from this renewal
+	renewed string // the renewal that starts its time
 	first   time.Time
-	before  time.Duration // what earlier processes counted
+	before  time.Duration // counted by earlier processes
 }
 
 func newAges() *ages { return &ages{seen: map[ledger.TicketID]age{}} }
 
-// of returns how long a ticket has lived since it was made, or renewed. before counts only
-// the first time, when it is new to this process (fresh).
+// of returns a ticket's time since its creation or renewal. before counts only for a ticket new to this
+// process (fresh).
 func (a *ages) of(t *ledger.Ticket, renewed string, before time.Duration, now time.Time) (lived time.Duration, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,7 +36,6 @@ func (a *ages) of(t *ledger.Ticket, renewed string, before time.Duration, now ti
 	return now.Sub(known.first) + known.before, fresh
 }
 
-// forget forgets a deleted ticket.
 func (a *ages) forget(id ledger.TicketID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

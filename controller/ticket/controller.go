@@ -22,12 +22,12 @@ type Cache interface {
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 }
 
-// Writer is how things are written: package write has it.
+// Writer writes; package write implements it.
 type Writer interface {
 	Carry(context.Context, protocol.Task, write.Status) error
 }
 
-// Config is what a Controller works with.
+// Config is a Controller's configuration.
 type Config struct {
 	Cache   Cache
 	Write   Writer
@@ -45,14 +45,14 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Controller looks after tickets. Add is safe for parallel use.
+// Controller looks after tickets. Add is for parallel use.
 type Controller struct {
 	config Config
 	queue  *work.Queue[ledger.TicketID]
 	ttl    *ages
 }
 
-// New returns a Controller that is ready to Run.
+// New returns a Controller.
 func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -62,12 +62,11 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Add has a ticket looked at, at once.
+// Add has a ticket looked at now.
 func (c *Controller) Add(id ledger.TicketID) { c.queue.Add(id) }
 
-// Depth is how many tickets are due to be looked at. Safe for parallel use.
+// Depth counts the due tickets. Safe for parallel use.
 func (c *Controller) Depth() int { return c.queue.Len() }
 
-// Run works until ctx is done, and returns when the last write is answered or cancelled. It handles workers
-// tickets at once.
+// Run uses so many workers until ctx is done and the last write is answered or cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ticket ends tickets, and says for granted tickets whether their volumes are in place. The
-// scheduler grants them: see internal/tickets.
-//
-// Reads: snapshots; through protocol, a Node before a ticket ends because of it. Decides: rules.EndOf and
-// Satisfied. Writes, through protocol: the ticket's condition Satisfied, its age, and its end.
+// Package ticket ends tickets, and says on granted tickets whether their volumes are in place. The
+// scheduler grants them: see internal/tickets. It decides by rules.EndOf and Satisfied, and reads a Node
+// again before a ticket ends because of it.
 package ticket

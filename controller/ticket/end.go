@@ -15,8 +15,8 @@ import (
 )
 
 // endByNode ends a ticket whose node is drained or gone, by its own and its policies' rules. Otherwise it
-// returns the longest time until the next check: 0 if no such time runs, negative if it is over. The
-// progress of the time is written in steps.
+// returns the longest time until the next check: 0 if no time runs, negative if it is over. The time is
+// written in steps.
 func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	end := rules.EndOf(s, t, c.config.Now())
 	if end.Cause != "" {
@@ -31,11 +31,9 @@ func (c *Controller) endByNode(ctx context.Context, s ledger.Snapshot, t *ledger
 	return end.Again, c.config.Write.Carry(ctx, protocol.Write(t), tickets.As(next))
 }
 
-// end carries out the end of a ticket, and tells the ticket and its owner why. If the ticket is not
-// deleted, since its node has changed since the decision, nothing is told, and the error is
-// protocol.ErrStale. It returns endByNode's result. A ticket that is already being deleted is kept by its
-// finalizers: their author knows, and it counts as any ticket until they are gone, so that there is no end
-// to wait for.
+// end ends a ticket and tells it and its owner why. If its node has changed since the decision, it is kept,
+// nothing is told, and the error is protocol.ErrStale. It returns endByNode's result. A ticket under
+// deletion is kept by its finalizers' authors: it counts until it is gone, and there is no end to wait for.
 func (c *Controller) end(ctx context.Context, task protocol.Task, cause rules.EndCause) (time.Duration, error) {
 	object, _ := c.config.Cache.Ticket(task.Ticket.ID)
 	if object != nil && object.DeletionTimestamp != nil {

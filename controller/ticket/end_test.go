@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// gone is a granted ticket with a deleted node, and the events about it.
 func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *time.Time, *record.FakeRecorder) {
 	t.Helper()
 	k := ticket("p", "n1", ledger.TypeManual, "a")
@@ -34,8 +33,7 @@ func gone(t *testing.T, change func(*ledger.Ticket)) (*mortal, *Controller, *tim
 	return m, c, &clock, recorder
 }
 
-// A ticket whose Node was deleted ends six minutes later. The progress is written in steps,
-// and the next leader continues from there. The ticket's owner is told why.
+// The end comes six minutes later. The next leader continues from the written progress.
 func TestTicketEndsWithItsNode(t *testing.T) {
 	m, first, clock, recorder := gone(t, func(*ledger.Ticket) {})
 	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}
@@ -72,8 +70,7 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	}
 }
 
-// A node that a consistent read shows as existing or no longer cordoned keeps its tickets,
-// also if an informer has missed that. No end is told, with finalizers or without.
+// The informer may have missed the node's return.
 func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 	for name, seen := range map[string]func(*ledger.NodeState) ledger.Event{
 		"it was gone":     func(n *ledger.NodeState) ledger.Event { return ledger.NodeGone{Name: n.Name} },
@@ -107,7 +104,6 @@ func TestTicketKeepsANodeThatIsThere(t *testing.T) {
 	}
 }
 
-// The owner of a ticket that ends is told, also while a finalizer keeps the ticket.
 func TestTicketWithAFinalizerEnds(t *testing.T) {
 	for _, finalizers := range []bool{false, true} {
 		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.Finalizers = finalizers })
@@ -120,8 +116,6 @@ func TestTicketWithAFinalizerEnds(t *testing.T) {
 	}
 }
 
-// A ticket that ends with a cordon is deleted at once. A ticket that is already being deleted is left to
-// its finalizers.
 func TestTicketEndsOnDrain(t *testing.T) {
 	for name, deleting := range map[string]bool{"it exists": false, "it is being deleted": true} {
 		m, c, clock, recorder := gone(t, func(k *ledger.Ticket) { k.OnDrain = ledger.EndOnDrain })
@@ -141,8 +135,7 @@ func TestTicketEndsOnDrain(t *testing.T) {
 	}
 }
 
-// A ticket with its own time also ends with its node if its status can't be written: the seconds to write
-// are those of its own time.
+// Its status can't be written: the seconds to write are those of its own time.
 func TestTicketWithTimeLeftEndsWithItsNode(t *testing.T) {
 	m, c, clock, _ := gone(t, func(k *ledger.Ticket) { k.TTLSeconds = 7200 })
 	id := ledger.TicketID{Namespace: m.object.Namespace, Name: m.object.Name}

@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// Earlier processes' time counts once. A later ticket of the same name is separate.
 func TestAges(t *testing.T) {
 	a := newAges()
 	k := ticket("p", "n1", ledger.TypeManual, "a")
@@ -36,7 +35,6 @@ func TestAges(t *testing.T) {
 	}
 }
 
-// mortal is the Cache and Writer of one ticket with a time to live.
 type mortal struct {
 	*writer
 	object  *v1alpha1.VolumeTicket
@@ -44,7 +42,6 @@ type mortal struct {
 	refused bool // to write its status
 }
 
-// newMortal is that of a Manual ticket, which lives for its TTLSeconds.
 func newMortal(k ledger.Ticket) *mortal {
 	return &mortal{writer: &writer{Ledger: facts(k)}, object: &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.ID.Namespace, Name: k.ID.Name, ResourceVersion: k.Version, Annotations: map[string]string{}},
@@ -52,7 +49,6 @@ func newMortal(k ledger.Ticket) *mortal {
 	}}
 }
 
-// leader is a controller that begins to look after it, by a clock.
 func (m *mortal) leader(t *testing.T, clock *time.Time) *Controller {
 	t.Helper()
 	c, err := New(Config{Cache: m, Write: m, Now: func() time.Time { return *clock }})
@@ -77,7 +73,6 @@ func (m *mortal) Carry(ctx context.Context, task protocol.Task, status write.Sta
 	return ticketwriter.Carry(ctx, m, task, status)
 }
 
-// A ticket's time continues under another leader, from its status. Nothing is kept of a deleted ticket.
 func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 600
@@ -115,8 +110,7 @@ func TestTimeToLiveSurvivesTheLeader(t *testing.T) {
 	}
 }
 
-// If the status of a ticket can't be written, for example because etcd is full and accepts only deletions,
-// it is checked again when its own or its node's time is over, for any pause after the failures.
+// A full etcd may accept only deletions: the ticket is checked when its time is over.
 func TestTimeToLiveEndsThoughWritesFail(t *testing.T) {
 	for name, after := range map[string]time.Duration{"its own time": 600 * time.Second, "that of its node": 6 * time.Minute} {
 		k := ticket("p", "n1", ledger.TypeManual, "a")
@@ -142,8 +136,6 @@ func TestTimeToLiveEndsThoughWritesFail(t *testing.T) {
 	}
 }
 
-// A user that needs a ticket for longer renews it, and its time begins anew: once for each renewal, under
-// any leader.
 func TestTimeToLiveIsRenewed(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 100
@@ -174,7 +166,6 @@ func TestTimeToLiveIsRenewed(t *testing.T) {
 	looks(time.Second, strings.Repeat("ü", 64), true, 99)
 }
 
-// once is a mortal whose API server refuses one write of a ticket's status.
 type once struct {
 	*mortal
 	fails bool
@@ -188,8 +179,7 @@ func (o *once) Carry(ctx context.Context, task protocol.Task, status write.Statu
 	return o.mortal.Carry(ctx, task, status)
 }
 
-// A renewal whose write fails is written as soon as possible: the next leader continues from it, and does
-// not begin the whole time anew.
+// Otherwise the next leader would begin the whole time anew.
 func TestRenewalIsWrittenAgain(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "a")
 	k.TTLSeconds = 3600

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// leftover is a cache of one ticket that the ledger does not know, and a writer that keeps its requests.
 type leftover struct {
 	*writer
 	object *v1alpha1.VolumeTicket
@@ -32,7 +31,7 @@ func (l *leftover) Carry(_ context.Context, task protocol.Task, _ write.Status) 
 	return nil
 }
 
-// An earlier release's ticket for a pod is deleted, exactly the seen object and once. No other ticket is.
+// An earlier release's ticket for a pod is deleted once, exactly as seen.
 func TestTicketsOfPodsAreDeleted(t *testing.T) {
 	deleted := metav1.NewTime(now)
 	for name, test := range map[string]struct {

@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/tickets"
 )
 
-// reconcile looks at a ticket: whether it ends, and whether it is satisfied.
 func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	s := c.config.Cache.Snapshot()
 	t := s.Ticket(id)
@@ -31,11 +30,10 @@ func (c *Controller) reconcile(ctx context.Context, id ledger.TicketID) (time.Du
 	return c.lookAfter(ctx, s, t)
 }
 
-// typeOfPods is the type of the tickets that earlier releases made for pods.
+// typeOfPods is the type of earlier releases' tickets for pods.
 const typeOfPods v1alpha1.TicketType = "Pod"
 
-// dropOfPod deletes an earlier release's ticket for a pod. The ledger ignores it, and nothing else would
-// end it before its pod is gone.
+// dropOfPod deletes an earlier release's ticket for a pod: nothing else would end it before the pod.
 func (c *Controller) dropOfPod(ctx context.Context, id ledger.TicketID) error {
 	object, ok := c.config.Cache.Ticket(id)
 	if !ok || object.Spec.Type != typeOfPods || object.DeletionTimestamp != nil {
@@ -44,13 +42,12 @@ func (c *Controller) dropOfPod(ctx context.Context, id ledger.TicketID) error {
 	return c.config.Write.Carry(ctx, protocol.Ending(&ledger.Ticket{ID: id, UID: string(object.UID), Version: object.ResourceVersion}), nil)
 }
 
-// lookAfter ends a ticket, or keeps its condition Satisfied.
 func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (time.Duration, error) {
 	left, err := c.expire(ctx, t)
 	if left < 0 {
 		return 0, err
 	}
-	// This comes also if its own time can't be written: the end by its node needs no such write.
+	// Also if its own time can't be written: the end by its node needs no such write.
 	ended, failed := c.endByNode(ctx, s, t)
 	if ended < 0 {
 		return 0, failed
@@ -63,20 +60,18 @@ func (c *Controller) lookAfter(ctx context.Context, s ledger.Snapshot, t *ledger
 	return protocol.Sooner(left, again), err
 }
 
-// waitsAgain is the interval of checks for a granted ticket that waits for its volumes: its reason may
-// change by time alone, or by actors whose changes are not watched.
+// waitsAgain is a waiting granted ticket's interval: its reason may change by time or unwatched actors.
 const waitsAgain = 30 * time.Second
 
-// satisfied keeps condition Satisfied of a granted ticket. It is written together with the loss of the
-// grant (granted), and is not True on any other ticket. It returns the time until the next check of a
-// ticket that waits for its volumes.
+// satisfied keeps a granted ticket's condition Satisfied. It is written together with the loss of the grant
+// (granted), and is True on no other ticket. It returns a waiting ticket's time until the next check.
 func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket) (again time.Duration, err error) {
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if !ok || object.ResourceVersion != t.Version {
 		return 0, nil // another event follows
 	}
 	if t.Phase != ledger.TicketGranted && !meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.TicketSatisfied) {
-		return 0, nil // what Granted says
+		return 0, nil // as Granted says
 	}
 	verdict := c.config.Arbiter.Satisfied(s, t, c.config.Now())
 	status := metav1.ConditionFalse
@@ -87,7 +82,7 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 	}
 	now := tickets.Condition(v1alpha1.TicketSatisfied, status, verdict, v1alpha1.ReasonSatisfied, object, c.config.Now())
 	granted, named := t.Granted, true
-	if len(granted) == 0 && t.Phase == ledger.TicketGranted { // an earlier release granted it, and named no volumes
+	if len(granted) == 0 && t.Phase == ledger.TicketGranted { // an earlier release's grant, without volumes
 		granted = s.TicketAt(t.ID)
 		named = !slices.ContainsFunc(granted, ledger.VolumeID.IsReal)
 	}
@@ -100,8 +95,7 @@ func (c *Controller) satisfied(ctx context.Context, s ledger.Snapshot, t *ledger
 	return again, c.config.Write.Carry(ctx, protocol.Write(t), tickets.As(next))
 }
 
-// passes says whether an unsatisfied ticket waits for nothing but an attach
-// that goes as it should: that is not worth a write.
+// passes: the ticket waits only for a normal attach, which is not worth a write.
 func passes(t *v1alpha1.VolumeTicket, v rules.Verdict) bool {
 	if v.Allowed() || meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied) != nil {
 		return false
@@ -114,8 +108,8 @@ func passes(t *v1alpha1.VolumeTicket, v rules.Verdict) bool {
 	return true
 }
 
-// expire ends a ticket whose time is over. Otherwise it returns the longest time until the next check: 0 if
-// it has no end, negative if it is over.
+// expire ends a ticket whose time is over. Otherwise it returns the longest time until the next check: 0
+// for none, negative if it is over.
 func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duration, error) {
 	object, ok := c.config.Cache.Ticket(t.ID)
 	if t.TTLSeconds == 0 || !ok {
@@ -131,8 +125,7 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 		return c.end(ctx, protocol.Ending(t), rules.EndTimeOver)
 	}
 	step := rules.TTLStep(t.TTLSeconds)
-	// A renewal is written at once, until that succeeds; for a ticket without counted time, with its first
-	// step.
+	// A renewal is written at once, until it succeeds; without counted time, with its first step.
 	unwritten := renewed != object.Status.Renewed && (fresh || object.Status.TTLElapsedSeconds > 0)
 	if elapsed := int64(lived / time.Second); elapsed-object.Status.TTLElapsedSeconds >= int64(step/time.Second) || unwritten {
 		next := object.DeepCopy()
@@ -144,7 +137,6 @@ func (c *Controller) expire(ctx context.Context, t *ledger.Ticket) (time.Duratio
 	return min(left, step), nil
 }
 
-// maxRenewal is how many characters of a renewal count.
 const maxRenewal = 64
 
 // renewal is the value that starts a ticket's time; empty: its creation.

@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// kept is a writer that keeps the written ticket.
 type kept struct {
 	*writer
 	object *v1alpha1.VolumeTicket
@@ -33,7 +32,6 @@ func (k *kept) Carry(_ context.Context, task protocol.Task, status write.Status)
 	return err
 }
 
-// A ticket that an earlier release granted gets the names of its volumes, though nothing else of it changes.
 func TestVolumesOfAnEarlierReleaseAreNamed(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase = ledger.TicketGranted
@@ -58,8 +56,7 @@ func TestVolumesOfAnEarlierReleaseAreNamed(t *testing.T) {
 	}
 }
 
-// A granted ticket's reason to wait may come to last by time alone, for example a detach that the driver
-// leaves unanswered for a minute: for a shared volume no hold says so, and nothing touches the ticket.
+// For a shared volume an unanswered detach changes no hold, so nothing touches the ticket.
 func TestWaitThatLastsByTimeAloneIsTold(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase = ledger.TicketGranted

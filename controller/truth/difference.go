@@ -11,25 +11,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// The codes of differences: docs/truth-check.md explains them.
+// Codes of differences, see docs/truth-check.md.
 const (
 	// AttachedTwice: an exclusive volume has attachments at two nodes.
 	AttachedTwice = "AttachedTwice"
 	// ReportedTooEarly: volumesAttached names a volume that was never attached.
 	ReportedTooEarly = "ReportedTooEarly"
-	// BooksDiffer: the slots of a node are not as many as its volumes.
+	// BooksDiffer: a node has not as many slots as volumes.
 	BooksDiffer = "BooksDiffer"
-	// StepOverdue: an attachment, a report or a hold is not as it should be,
-	// and the step that would change it does not get done.
+	// StepOverdue: a step that would correct an attachment, report or hold is not done.
 	StepOverdue = "StepOverdue"
-	// TicketOverdue: a ticket is not decided, or has a grant that it has lost.
+	// TicketOverdue: a ticket is undecided, or has a lost grant.
 	TicketOverdue = "TicketOverdue"
-	// StatusDiffers: a pod's annotation calls an unsafe volume safe to mount, or the reverse.
+	// StatusDiffers: a pod's annotation calls an unsafe volume safe, or the reverse.
 	StatusDiffers = "StatusDiffers"
 	// OtherController: a foreign controller makes VolumeAttachments in Standalone mode.
 	OtherController = "OtherController"
-	// Unaccounted: the driver has a volume published where no VolumeAttachment
-	// accounts for it, as moorage-attacher has told.
+	// Unaccounted: moorage-attacher has told of a published volume without a VolumeAttachment.
 	Unaccounted = "Unaccounted"
 )
 
@@ -38,17 +36,17 @@ func Codes() []string {
 	return []string{AttachedTwice, ReportedTooEarly, BooksDiffer, StepOverdue, TicketOverdue, StatusDiffers, OtherController, Unaccounted}
 }
 
-// Difference is one thing that is not as it should be.
+// Difference is one fault.
 type Difference struct {
 	Code    string
 	Message string
-	Volume  ledger.VolumeID // the volume for the stage's next check; zero: none
-	Pod     string          // the UID of the pod whose status is written again
+	Volume  ledger.VolumeID // for the stage's next check; zero: none
+	Pod     string          // UID of the pod to write again
 	Ticket  ledger.TicketID // the ticket to decide
 	At      report.Object   // what the event is about
 }
 
-// key tells differences apart from round to round.
+// key identifies differences from round to round.
 func (d Difference) key() string {
 	return fmt.Sprintf("%s %s %s %s %+v %s", d.Code, d.Volume, d.Pod, d.Ticket, d.At, d.Message)
 }
@@ -94,7 +92,7 @@ func Overdue(a rules.Arbiter, s ledger.Snapshot, now time.Time) []Difference {
 	return list
 }
 
-// Told compares a pod's annotation about its volumes with the facts.
+// Told compares a pod's annotation with the facts.
 func Told(s ledger.Snapshot, a rules.Arbiter, p *ledger.Pod, says func(volume string) (safe, stamped bool)) []Difference {
 	if p.Node == "" || p.Phase != ledger.PodLive {
 		return nil

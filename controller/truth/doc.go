@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package truth compares places of the API with each other: nodes' volumesAttached, VolumeAttachments,
-// VolumeHolds, VolumeTickets and the pods' annotations. The stages keep them alike, event by event; a
-// difference shows a fault, or another controller at work.
-//
-// Reads: the ledger, and pods' annotations from the caches. Decides: the audit and the plans of
-// internal/rules; work that is due for two rounds in a row is overdue. Writes: metrics, log lines,
-// and an event on the wrong object. It repairs nothing itself: a difference is handed to its stage.
+// Package truth compares API objects with each other: volumesAttached, VolumeAttachments, VolumeHolds,
+// VolumeTickets and pods' annotations. A difference shows a fault, or another controller at work. It
+// reports differences, and hands them to their stages for repair.
 package truth

@@ -16,8 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// agreed is a pod that runs with its volume, and five sources that say so:
-// volumesAttached, VolumeAttachment, VolumeHold, a ticket, the pod's annotation.
 func agreed(t *testing.T) *world {
 	t.Helper()
 	keep := ledger.Ticket{
@@ -31,7 +29,6 @@ func agreed(t *testing.T) *world {
 	return w
 }
 
-// says has the pod's annotation call its volume safe to mount or not.
 func (w *world) says(safe bool) {
 	w.t.Helper()
 	annotation, err := v1alpha1.VolumeStatus{UID: "p", Volumes: []v1alpha1.PodVolumeStatus{{Name: "v", Claim: "data", SafeToMount: safe}}}.Annotation()
@@ -42,8 +39,7 @@ func (w *world) says(safe bool) {
 		Annotations: map[string]string{v1alpha1.AnnotationVolumeStatus: annotation}}}
 }
 
-// Each of the five sources is compared with the rest: a lone difference is reported within two rounds, and
-// handed to the stage that repairs it.
+// A lone difference is reported within two rounds, and handed to its repair.
 func TestEverySource(t *testing.T) {
 	moved := hold("n2")
 	moved.Hold.Version = "20"

@@ -18,10 +18,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/work"
 )
 
-// DefaultInterval is the time between two rounds.
+// DefaultInterval is the time between rounds.
 const DefaultInterval = 2 * time.Minute
 
-// Cache has the facts: package watch implements it.
+// Cache has the facts; package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Pod(namespace, name string) (*corev1.Pod, bool)
@@ -35,15 +35,14 @@ type Repair struct {
 	Pod    func(uid string)
 }
 
-// Config is what a Checker works with.
+// Config is a Checker's configuration.
 type Config struct {
 	Cache    Cache
 	Arbiter  rules.Arbiter
 	Repair   Repair
 	Now      func() time.Time
 	Interval time.Duration
-	// Waits says whether a volume has to wait for its turn, so that its next step is
-	// not late. May be nil.
+	// Waits: a volume waits for its turn, and its next step is not late. May be nil.
 	Waits   func(ledger.VolumeID) bool
 	Metrics *report.Metrics // may be nil
 	Events  *report.Events  // may be nil
@@ -60,19 +59,18 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Checker compares. Add is safe for parallel use.
+// Checker compares. Add is for parallel use.
 type Checker struct {
 	config Config
 	queue  *work.Queue[ledger.VolumeID]
 
 	mu     sync.Mutex
-	others map[string]bool       // UIDs of the attachments of others that are known
-	before map[string]Difference // overdue in the round before
-	told   map[string]bool       // reported differences that last
+	others map[string]bool       // UIDs of others' known attachments
+	before map[string]Difference // overdue in the last round
+	told   map[string]bool       // reported, and lasting
 }
 
-// New returns a Checker that is ready to Run. Attachments that others have made
-// so far are none of its business.
+// New returns a Checker that ignores others' existing attachments.
 func New(config Config) (*Checker, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -88,7 +86,7 @@ func New(config Config) (*Checker, error) {
 // Add has a volume looked at.
 func (c *Checker) Add(v ledger.VolumeID) { c.queue.Add(v) }
 
-// Run looks at added volumes, and at everything at intervals, until ctx is done.
+// Run looks at added volumes, and at intervals at everything, until ctx is done.
 func (c *Checker) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -119,8 +117,8 @@ func (c *Checker) Look(id ledger.VolumeID) {
 	}
 }
 
-// Round looks at everything. Work that was also overdue in the round before is reported; all overdue
-// work is handed to its stage again.
+// Round looks at everything. It reports work that is overdue for the second round, and hands all overdue
+// work to its stage.
 func (c *Checker) Round() {
 	s, now := c.config.Cache.Snapshot(), c.config.Now()
 	overdue := Overdue(c.config.Arbiter, s, now)
@@ -150,12 +148,10 @@ func (c *Checker) Round() {
 	c.prune(s)
 }
 
-// waits says whether overdue work is a volume's step that has to wait for its turn.
 func (c *Checker) waits(d Difference) bool {
 	return d.Code == StepOverdue && c.config.Waits != nil && c.config.Waits(d.Volume)
 }
 
-// pod compares what a pod is told.
 func (c *Checker) pod(s ledger.Snapshot, p *ledger.Pod) []Difference {
 	object, ok := c.config.Cache.Pod(p.Namespace, p.Name)
 	if !ok || string(object.UID) != p.UID {
@@ -175,8 +171,7 @@ func (c *Checker) pod(s ledger.Snapshot, p *ledger.Pod) []Difference {
 	})
 }
 
-// strangers lists the attachments of a volume that others have made since New,
-// beside Moorage in Standalone mode.
+// strangers are others' attachments since New, beside Moorage in Standalone mode.
 func (c *Checker) strangers(v *ledger.Volume) []Difference {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +194,7 @@ func (c *Checker) strangers(v *ledger.Volume) []Difference {
 	return list
 }
 
-// tell reports a difference once, for as long as it lasts. It is serial.
+// tell reports a difference once while it lasts. It is serial.
 func (c *Checker) tell(d Difference) {
 	if c.told[d.key()] {
 		return
@@ -209,7 +204,7 @@ func (c *Checker) tell(d Difference) {
 	c.config.Events.Difference(c.at(d), d.Code, d.Message)
 }
 
-// at is what the event of a difference is about, with its UID if it exists.
+// at is the event's object, with its UID if it exists.
 func (c *Checker) at(d Difference) report.Object {
 	if d.At.Kind == v1alpha1.KindVolumeHold {
 		if hold, ok := c.config.Cache.Hold(d.Volume); ok {
@@ -219,7 +214,7 @@ func (c *Checker) at(d Difference) report.Object {
 	return d.At
 }
 
-// forget drops reported differences that are over. It is serial.
+// forget drops differences that are over. It is serial.
 func (c *Checker) forget(wrong []Difference) {
 	still := map[string]bool{}
 	for _, d := range wrong {
@@ -232,7 +227,6 @@ func (c *Checker) forget(wrong []Difference) {
 	}
 }
 
-// count sets how many differences there are, of each code.
 func (c *Checker) count(wrong []Difference) {
 	counts := map[string]int{}
 	for _, d := range wrong {
@@ -254,7 +248,7 @@ func (c *Checker) repair(d Difference) {
 	}
 }
 
-// prune forgets attachments that are gone. It is serial.
+// prune forgets deleted attachments. It is serial.
 func (c *Checker) prune(s ledger.Snapshot) {
 	exists := map[string]bool{}
 	for v := range s.Volumes() {

@@ -26,7 +26,6 @@ var (
 	now  = time.Unix(1000, 0)
 )
 
-// world is a checker on a ledger, with its reports.
 type world struct {
 	*Checker
 	t        *testing.T
@@ -37,7 +36,6 @@ type world struct {
 	repaired []string
 }
 
-// recorder also keeps the objects of events.
 type recorder struct {
 	*record.FakeRecorder
 	about []corev1.ObjectReference
@@ -48,7 +46,6 @@ func (r *recorder) Event(object runtime.Object, kind, reason, message string) {
 	r.FakeRecorder.Event(object, kind, reason, message)
 }
 
-// Snapshot, Hold and Pod are the checker's Cache.
 func (w *world) Snapshot() ledger.Snapshot { return w.ledger.Snapshot() }
 
 func (w *world) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
@@ -96,7 +93,6 @@ func (w *world) see(events ...ledger.Event) {
 	}
 }
 
-// told fails unless these codes were told since the last call, in this order.
 func (w *world) told(codes ...string) {
 	w.t.Helper()
 	var got []string
@@ -129,7 +125,6 @@ func hold(node ledger.NodeName) ledger.HoldSeen {
 		Requesters: []ledger.Requester{{Namespace: "s", Name: "db", UID: "p"}}}}
 }
 
-// Work that is due in two rounds in a row is reported once, and handed on in each.
 func TestOverdue(t *testing.T) {
 	w := start(t, rules.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
 	w.Round()
@@ -150,8 +145,6 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// A step that has to wait for its turn, for a worker of the driver or in a long
-// queue, is not late; once it has not, it is.
 func TestWaitingForItsTurn(t *testing.T) {
 	w := start(t, rules.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil)) // and not reported
 	waits := true
@@ -165,7 +158,6 @@ func TestWaitingForItsTurn(t *testing.T) {
 	w.told(StepOverdue)
 }
 
-// A ticket without a decision.
 func TestTicketOverdue(t *testing.T) {
 	id := ledger.TicketID{Namespace: "s", Name: "keep"}
 	w := start(t, rules.Arbiter{}, ledger.Ticket{ID: id, UID: "t", Version: "3", Type: ledger.TypeManual, Node: "n1", Volumes: []ledger.TicketVolume{{Claim: "data"}}})
@@ -177,7 +169,6 @@ func TestTicketOverdue(t *testing.T) {
 	}
 }
 
-// The attacher's report of the driver's list is reported once, and again only after it was over.
 func TestUnaccounted(t *testing.T) {
 	pv := ledger.PersistentVolume{
 		Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode,
@@ -193,7 +184,6 @@ func TestUnaccounted(t *testing.T) {
 	w.told()
 }
 
-// A fault at any instant is reported at once.
 func TestAtOnce(t *testing.T) {
 	w := start(t, rules.Arbiter{Cooperative: true}, boundPod(), attachment("n1", nil))
 	w.Look(disk)
@@ -209,7 +199,6 @@ func TestAtOnce(t *testing.T) {
 	w.told(AttachedTwice)
 }
 
-// In Standalone mode no other controller should make attachments; earlier ones are adopted silently.
 func TestOtherController(t *testing.T) {
 	theirs := func(a *ledger.Attachment) { a.Ours = false }
 	w := start(t, rules.Arbiter{}, attachment("n1", theirs))
@@ -226,7 +215,6 @@ func TestOtherController(t *testing.T) {
 	beside.told()
 }
 
-// A pod that is told otherwise than it is has its status written anew.
 func TestStatusDiffers(t *testing.T) {
 	w := start(t, rules.Arbiter{}, boundPod(), hold("n1"), attachment("n1", nil), reported("9"))
 	of := types.UID("p")
@@ -252,7 +240,7 @@ func TestStatusDiffers(t *testing.T) {
 	says(true)
 	w.Round()
 	of = "before"
-	says(false) // a restored pod has the status of the pod that it is a copy of
+	says(false) // a restored pod has the status of its original
 	w.Round()
 	w.Round()
 	w.told()

@@ -22,23 +22,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// DefaultGrace is how long a wait that usually passes may last before it is
-// told.
+// DefaultGrace is how long a wait that usually passes may last untold.
 const DefaultGrace = 30 * time.Second
 
-// reasonSafe is the reason of the condition when it is True.
 const reasonSafe = "AttachedAndReported"
 
-// reasonFinished is the condition's reason of a pod with ended containers.
 const reasonFinished = "PodFinished"
 
-// Cache has the facts: package watch implements it.
+// Cache has the facts; package watch implements it.
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
-// Writer is how a pod's status is written: package write has it.
+// Writer writes a pod's status; package write implements it.
 type Writer interface {
 	PublishPod(context.Context, *ledger.Pod, write.PodStatus) error
 }
@@ -61,20 +58,20 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Controller publishes. Add is safe for parallel use.
+// Controller publishes. Add is for parallel use.
 type Controller struct {
 	config Config
 	queue  *work.Queue[string]
 
 	mu      sync.Mutex
-	waiting map[string]time.Time // pods that wait, by UID, and since when this process sees it
-	next    map[string]time.Time // pods without a node, by UID, and when they may be told next
-	stuck   map[string]stuck     // pods with a node that wait, by UID
+	waiting map[string]time.Time // since when this process sees pods wait, by UID
+	next    map[string]time.Time // when pods without a node may be told next, by UID
+	stuck   map[string]stuck     // waiting pods with a node, by UID
 	ended   releases             // ended pods with volumes at their kubelet
 	gone    work.Sweep           // of all four
 }
 
-// New returns a Controller that is ready to Run.
+// New returns a Controller.
 func New(config Config) (*Controller, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -84,7 +81,6 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// turn is a pod's namespace, for the order of the queue.
 func (c *Controller) turn(uid string) (namespace string, as work.Rank) {
 	if pod := c.config.Cache.Snapshot().Pod(uid); pod != nil {
 		return pod.Namespace, work.Touched
@@ -92,17 +88,16 @@ func (c *Controller) turn(uid string) (namespace string, as work.Rank) {
 	return "", work.Touched
 }
 
-// Add has the pod of a UID looked at.
+// Add has a pod looked at.
 func (c *Controller) Add(uid string) { c.queue.Add(uid) }
 
 // Later has a pod looked at after the touched pods.
 func (c *Controller) Later(uid string) { c.queue.Later(uid) }
 
-// Depth is how many pods are due. Safe for parallel use.
+// Depth counts the due pods. Safe for parallel use.
 func (c *Controller) Depth() int { return c.queue.Len() }
 
-// Run works until ctx is done, and returns when the last write is answered or
-// cancelled.
+// Run works until ctx is done and the last write is answered or cancelled.
 func (c *Controller) Run(ctx context.Context, workers int) { c.queue.Run(ctx, workers) }
 
 func (c *Controller) process(ctx context.Context, uid string) (time.Duration, error) {
@@ -132,7 +127,7 @@ func (c *Controller) process(ctx context.Context, uid string) (time.Duration, er
 	return later, c.publish(ctx, object, pod, st, now)
 }
 
-// worth says whether a pod's state is worth a write, and if not yet, after how long it will be.
+// worth says whether a state is worth a write, or after how long.
 func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) (bool, time.Duration) {
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	switch {
@@ -151,13 +146,13 @@ func (c *Controller) worth(object *corev1.Pod, pod *ledger.Pod, st state, now ti
 	if left := c.config.Grace - now.Sub(c.since(pod.UID, now)); left > 0 {
 		return false, left
 	}
-	return true, c.config.Grace // time, or other objects, may change it without an event for the pod
+	return true, c.config.Grace // it may change without an event for the pod
 }
 
-// worthAtEnd is worth for a pod with ended containers. The pod is told at once that its volumes are
-// no longer safe to mount, before its kubelet unmounts them; and of each volume that the kubelet
-// has let go of, before the detach. A terminating pod without finalizers costs no write while its
-// kubelet has the volumes: the kubelet then deletes the pod.
+// worthAtEnd is worth for a pod with ended containers. It is told at once that its volumes are no longer
+// safe to mount, before its kubelet unmounts them; and of each volume that the kubelet has let go of,
+// before the detach. While its kubelet has the volumes, a terminating pod without finalizers costs no
+// write: the kubelet then deletes the pod.
 func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, stamped bool) (bool, time.Duration) {
 	stays := object.DeletionTimestamp == nil || len(object.Finalizers) > 0
 	switch {
@@ -172,7 +167,6 @@ func (c *Controller) worthAtEnd(object *corev1.Pod, pod *ledger.Pod, st state, s
 	return stays || st.letGo, c.config.Grace
 }
 
-// publish writes a pod's state, unless the pod has it already.
 func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) error {
 	annotation, err := st.status.Annotation()
 	if err != nil {
@@ -189,7 +183,7 @@ func (c *Controller) publish(ctx context.Context, object *corev1.Pod, pod *ledge
 	return nil
 }
 
-// condition is a pod's condition since a time, or since before if the pod has it already.
+// condition keeps the earlier time of an unchanged condition.
 func condition(object *corev1.Pod, st state, since time.Time) corev1.PodCondition {
 	c := corev1.PodCondition{
 		Type: v1alpha1.PodSafeToMount, Status: corev1.ConditionTrue, Reason: reasonSafe,
@@ -211,15 +205,14 @@ func condition(object *corev1.Pod, st state, since time.Time) corev1.PodConditio
 	return c
 }
 
-// saysOtherwise says whether a pod has a different condition. The condition names the lasting
-// reason, and the annotation the first reason of each volume.
+// saysOtherwise compares: the condition names the lasting reason, the annotation each volume's first
+// reason.
 func saysOtherwise(object *corev1.Pod, is corev1.PodCondition) bool {
 	return slices.ContainsFunc(object.Status.Conditions, func(was corev1.PodCondition) bool {
 		return was.Type == is.Type && (was.Status != is.Status || was.Reason != is.Reason || was.Message != is.Message)
 	})
 }
 
-// since is the time since which this process has seen a pod wait.
 func (c *Controller) since(uid string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +223,7 @@ func (c *Controller) since(uid string, now time.Time) time.Time {
 	return c.waiting[uid]
 }
 
-// sweep forgets gone pods: a pod that is deleted while it waits is not looked at again. mu is held.
+// sweep forgets gone pods: deleted waiting pods are not looked at again. mu is held.
 func (c *Controller) sweep() {
 	known := func() int { return len(c.waiting) + len(c.next) + len(c.stuck) + len(c.ended.volumes) }
 	if !c.gone.Due(known()) {
@@ -254,7 +247,6 @@ func (c *Controller) podLeft(uid string) {
 	c.ended.drop(uid)
 }
 
-// podBound forgets when a pod that now has a node was due for a message about its missing node.
 func (c *Controller) podBound(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// releases are ended pods by the volumes that their kubelet still has: an ended pod is no user of a
-// volume, and a change of the volume would not have it looked at.
+// releases are ended pods by the volumes still at their kubelet: an ended pod is no user, and a volume's
+// changes would not reach it.
 type releases struct {
-	volumes map[string][]ledger.VolumeID // of each pod, by UID
+	volumes map[string][]ledger.VolumeID // by the pod's UID
 	pods    map[ledger.VolumeID]map[string]bool
 }
 
@@ -19,7 +19,6 @@ func newReleases() releases {
 	return releases{volumes: map[string][]ledger.VolumeID{}, pods: map[ledger.VolumeID]map[string]bool{}}
 }
 
-// set sets the volumes that a pod waits for.
 func (r releases) set(uid string, volumes []ledger.VolumeID) {
 	r.drop(uid)
 	r.volumes[uid] = volumes
@@ -40,7 +39,6 @@ func (r releases) drop(uid string) {
 	delete(r.volumes, uid)
 }
 
-// keep forgets unknown pods.
 func (r releases) keep(known func(uid string) bool) {
 	for uid := range maps.Clone(r.volumes) {
 		if !known(uid) {
@@ -49,7 +47,6 @@ func (r releases) keep(known func(uid string) bool) {
 	}
 }
 
-// awaitRelease has a pod looked at when one of these volumes changes.
 func (c *Controller) awaitRelease(uid string, volumes []ledger.VolumeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,8 +56,7 @@ func (c *Controller) awaitRelease(uid string, volumes []ledger.VolumeID) {
 	c.ended.set(uid, volumes)
 }
 
-// AddEnded has the ended pods looked at that wait for their kubelet to let go of a volume. Safe for
-// parallel use.
+// AddEnded looks at ended pods that wait for their kubelet to release a volume. Safe for parallel use.
 func (c *Controller) AddEnded(volume ledger.VolumeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

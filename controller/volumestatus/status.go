@@ -12,30 +12,27 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// state is the state of a pod's volumes.
 type state struct {
 	status   v1alpha1.VolumeStatus
-	finished bool              // the pod's containers have ended
+	finished bool              // all containers have ended
 	safe     bool              // every volume is safe to mount
-	broken   bool              // the pod calls a volume safe to mount that no longer is
+	broken   bool              // a volume called safe to mount no longer is
 	letGo    bool              // the kubelet has let go of a finished pod's volume
-	held     []ledger.VolumeID // of a finished pod, the volumes that its kubelet still has
+	held     []ledger.VolumeID // a finished pod's volumes still at its kubelet
 	reasons  []rules.Reason    // why a volume is not safe to mount
 	waits    []wait            // the first reason of each such volume
 }
 
-// wait is a volume that is not safe to mount, by its name in the pod.
+// wait is an unsafe volume, by its name in the pod.
 type wait struct {
 	name   string
 	reason rules.Reason
-	claim  *ledger.Claim // nil when it has none
-	held   ledger.Code   // the cause of its VolumeHold's wait
+	claim  *ledger.Claim // nil: none
+	held   ledger.Code   // why its VolumeHold waits
 }
 
-// released says whether the kubelet has let go of all volumes of a finished pod.
 func (s state) released() bool { return s.finished && len(s.held) == 0 }
 
-// lasts says whether a reason is worth telling at once.
 func (s state) lasts() bool {
 	for _, r := range s.reasons {
 		if !rules.Transient(r.Code) {
@@ -45,7 +42,6 @@ func (s state) lasts() bool {
 	return false
 }
 
-// first is the reason for a line: a lasting reason, if there is one.
 func (s state) first() rules.Reason {
 	for _, r := range s.reasons {
 		if !rules.Transient(r.Code) {
@@ -58,8 +54,7 @@ func (s state) first() rules.Reason {
 	return s.reasons[0]
 }
 
-// stateOf is the state of a pod's volumes at the pod's node. said is the pod's present status of
-// them.
+// stateOf is at the pod's node. said is the pod's present status.
 func stateOf(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.VolumeStatus, now time.Time) state {
 	node := p.Node
 	st := state{safe: true, finished: p.Phase == ledger.PodFinished}
@@ -105,8 +100,8 @@ func stateOf(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, said v1alpha1.Vo
 	return st
 }
 
-// end completes the status of a finished pod's volume. safeToDetach is written while the volume is
-// attached, and never after the detach; once written, it stays.
+// end completes a finished pod's volume. safeToDetach is written while the volume is attached, never after
+// the detach, and stays.
 func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeStatus, a rules.Arbiter, snapshot ledger.Snapshot, id ledger.VolumeID, node ledger.NodeName, now time.Time) {
 	volume := snapshot.Volume(id)
 	place := volume.OnNode(node)
@@ -125,7 +120,6 @@ func (s *state) end(entry *v1alpha1.PodVolumeStatus, before v1alpha1.PodVolumeSt
 	s.letGo = s.letGo || entry.SafeToDetach
 }
 
-// saidOf is a pod's status of one of its volumes; zero without one.
 func saidOf(said v1alpha1.VolumeStatus, name string) v1alpha1.PodVolumeStatus {
 	for _, v := range said.Volumes {
 		if v.Name == name {

@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod that is deleted while it waits is not looked at again, and is forgotten.
 func TestPodsThatGoWhileTheyWait(t *testing.T) {
 	g := newGate(t, true)
 	const few = 128 // too few for a search for gone pods

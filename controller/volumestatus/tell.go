@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// tell makes events of news on a pod, after its write: each volume with a new reason to wait, and
-// the end of waiting. object is the pod before: no process reports anything twice.
+// tell makes events of new reasons and the end of waiting. object is the pod before its write: no process
+// reports anything twice.
 func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	told := toldReasons(object)
 	switch {
@@ -41,8 +41,7 @@ func (c *Controller) tell(object *corev1.Pod, pod *ledger.Pod, st state) {
 	}
 }
 
-// toldReasons are the reasons in a pod's volume status, by the volumes' names; the placeholder and the
-// scheduler's reservation have none.
+// toldReasons are reasons by volume name; the placeholder and the scheduler's reservation have none.
 func toldReasons(object *corev1.Pod) map[string]string {
 	status, err := v1alpha1.ParseVolumeStatus(object.Annotations[v1alpha1.AnnotationVolumeStatus])
 	if err != nil {

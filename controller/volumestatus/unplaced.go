@@ -17,15 +17,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// settling is how long a pod must be without a node before it is told.
+// settling is how long a pod has no node before it is told.
 const settling = 3 * time.Second
 
 // maxWords keeps an annotation readable.
 const maxWords = 1024
 
-// reportUnscheduled writes on a stamped pod without a node the causes of its volumes' wait, in the
-// words of the scheduler's condition PodScheduled: they cover all nodes, and reasons that Moorage
-// does not know. It writes after settling, and later changes at most once in Grace.
+// reportUnscheduled tells a stamped pod without a node why its volumes wait, in the words of the
+// scheduler's condition PodScheduled: they cover all nodes, and reasons unknown to Moorage. It writes after
+// settling, and then at most once in Grace.
 func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, pod *ledger.Pod, object *corev1.Pod) (time.Duration, error) {
 	_, stamped := object.Annotations[v1alpha1.AnnotationVolumeStatus]
 	says := refusal(object)
@@ -36,7 +36,7 @@ func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, p
 	now := c.config.Now()
 	st, first := waitsFor(c.config.Arbiter, s, pod, says.Message, now)
 	if first == "" && len(toldReasons(object)) == 0 {
-		return 0, nil // it doesn't wait for volumes, and was told nothing else
+		return 0, nil // no wait for volumes, and nothing else told
 	}
 	annotation, err := st.status.Annotation()
 	if err != nil || object.Annotations[v1alpha1.AnnotationVolumeStatus] == annotation {
@@ -57,7 +57,7 @@ func (c *Controller) reportUnscheduled(ctx context.Context, s ledger.Snapshot, p
 	return 0, nil
 }
 
-// refusal is the scheduler's condition of a pod without a node; nil without a message.
+// refusal is the scheduler's condition without a node; nil: no message.
 func refusal(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
@@ -68,8 +68,8 @@ func refusal(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// waitsFor is the state of a pod without a node: each volume of the scheduler's words has them,
-// with the code of its own reason. first is the first of these codes.
+// waitsFor gives each volume in the scheduler's words those words, with its own reason's code. first is the
+// first code.
 func waitsFor(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, now time.Time) (st state, first ledger.Code) {
 	request := rules.PodRequest(s, p)
 	st.status.UID = types.UID(p.UID)
@@ -82,7 +82,7 @@ func waitsFor(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, no
 		}
 		switch code := codeOf(reasons, name(v), id.Driver, says); {
 		case link.NeedsNone() || link == ledger.LinkVolume && !s.AttachRequired(id.Driver):
-			entry.SafeToMount = true // it needs no attachment
+			entry.SafeToMount = true // no attachment needed
 		case code == "":
 			entry.Reason = v1alpha1.ReasonPending
 		default:
@@ -96,7 +96,6 @@ func waitsFor(a rules.Arbiter, s ledger.Snapshot, p *ledger.Pod, says string, no
 	return st, first
 }
 
-// name is a volume's name for people.
 func name(v ledger.PodVolume) string {
 	if v.Claim != "" {
 		return v.Claim
@@ -104,8 +103,7 @@ func name(v ledger.PodVolume) string {
 	return v.Name
 }
 
-// codeOf is the code of a volume's own reason, or of its driver's, that the scheduler's words give;
-// empty without one.
+// codeOf is the volume's or its driver's reason in the scheduler's words; or empty.
 func codeOf(reasons []rules.Reason, name, driver, says string) ledger.Code {
 	if mentions(says, "claim "+name) || mentions(says, "volume "+name) || strings.Contains(says, fmt.Sprintf("persistentvolumeclaim %q", name)) {
 		for _, r := range reasons {
@@ -125,8 +123,7 @@ func codeOf(reasons []rules.Reason, name, driver, says string) ledger.Code {
 	return rules.NoFreeSlot
 }
 
-// saysOf says whether a text has the words of a reason, without the driver's own words at their
-// end.
+// saysOf: the text has a reason's words, without the driver's at the end.
 func saysOf(text string, r rules.Reason) bool {
 	if strings.Contains(text, r.Message()) {
 		return true
@@ -136,7 +133,7 @@ func saysOf(text string, r rules.Reason) bool {
 	return strings.Contains(text, words)
 }
 
-// mentions says whether words are in a text, and not as the beginning of a longer name.
+// mentions excludes words that begin a longer name.
 func mentions(text, words string) bool {
 	for {
 		_, after, found := strings.Cut(text, words)
@@ -150,14 +147,12 @@ func mentions(text, words string) bool {
 	}
 }
 
-// continues says whether a text begins with more of a name. A full stop is part of a name if more
-// of it follows, and else the end of a sentence.
+// continues: a text goes on with a name. A full stop belongs to it if more of the name follows.
 func continues(text string) bool {
 	text = strings.TrimLeft(text, ".")
 	return text != "" && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", rune(text[0]))
 }
 
-// mayTell is how long a pod without a node must still wait for its message.
 func (c *Controller) mayTell(uid string, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// refused takes the pod's node away, with a scheduler's message.
 func (g *gate) refused(message string) {
 	p := g.pod(ledger.PodLive, "8")
 	p.Node = ""
@@ -28,7 +27,6 @@ func (g *gate) refused(message string) {
 	g.object.Status.Conditions = conditions
 }
 
-// says fails unless the pod is told this code and message, in both places.
 func (g *gate) says(code ledger.Code, message string) {
 	g.t.Helper()
 	status, err := v1alpha1.ParseVolumeStatus(g.last().Annotation)
@@ -43,14 +41,12 @@ func (g *gate) says(code ledger.Code, message string) {
 	}
 }
 
-// A pod without a node is told the scheduler's message about the nodes, with the code of its own
-// volume's fault.
 func TestUnplaced(t *testing.T) {
 	holder := ledger.Pod{UID: "holder", Version: "1", Namespace: "shop", Name: "db-0", Node: "worker-2", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	for name, test := range map[string]struct {
 		message string
 		event   ledger.Event
-		code    ledger.Code // empty when it is not told
+		code    ledger.Code // empty: it is not told
 	}{
 		"slots": {message: "0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).", code: rules.NoFreeSlot},
 		"slots, and held": {"0/4 nodes are available: 1 node(s) can't take volume data: worker-2 holds it for pod shop/db-0, 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).",
@@ -94,8 +90,7 @@ func TestUnplaced(t *testing.T) {
 	}
 }
 
-// A change is told, but not more often than once in Grace: the scheduler's words change with each
-// slot.
+// The scheduler's words change with each slot: a change is told at most once in Grace.
 func TestUnplacedIsToldNowAndThen(t *testing.T) {
 	g := newGate(t, true)
 	words := func(used string) string {
@@ -117,7 +112,6 @@ func TestUnplacedIsToldNowAndThen(t *testing.T) {
 	g.look("volumes are no matter any more", 3)
 	g.says(v1alpha1.ReasonPending, "")
 	g.look("nothing new", 3)
-	// It gets a node, and its volume is safe to mount.
 	g.apply(g.pod(ledger.PodLive, "9"))
 	g.apply(g.attachment("3", true))
 	g.apply(g.node("4", nil, []ledger.VolumeID{data}))
@@ -127,7 +121,6 @@ func TestUnplacedIsToldNowAndThen(t *testing.T) {
 	}
 }
 
-// A pod without the stamp is not told: it has only the scheduler's own words.
 func TestUnplacedAndUnstamped(t *testing.T) {
 	g := newGate(t, false)
 	g.refused("0/3 nodes are available: 3 node(s) exceed max volume count: no free slot of driver d (4 of 4 used).")
@@ -135,7 +128,6 @@ func TestUnplacedAndUnstamped(t *testing.T) {
 	g.look("not stamped", 0)
 }
 
-// A longer name does not mention a name that it begins with.
 func TestMentions(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1 node(s) can't take claim data":                true,

@@ -24,7 +24,6 @@ const placeholder = `{"volumes":[{"name":"v","claim":"data","safeToMount":false,
 
 var data = ledger.VolumeID{Driver: "d", Handle: "data"}
 
-// gate is a Controller on a ledger, with one pod bound to n1.
 type gate struct {
 	*Controller
 	t         *testing.T
@@ -52,7 +51,6 @@ func (g *gate) PublishPod(_ context.Context, _ *ledger.Pod, s write.PodStatus) e
 	return nil
 }
 
-// look processes the pod and fails unless so many writes were made by then.
 func (g *gate) look(what string, writes int) time.Duration {
 	g.t.Helper()
 	after, err := g.process(g.t.Context(), "p1")
@@ -94,7 +92,7 @@ func newGate(t *testing.T, stamped bool) *gate {
 	return g
 }
 
-// The usual way costs one write, when all volumes are safe to mount.
+// one write, when all volumes are safe to mount
 func TestUsualWay(t *testing.T) {
 	g := newGate(t, true)
 	if after := g.look("nothing is attached yet", 0); after != 30*time.Second {
@@ -117,7 +115,6 @@ func TestUsualWay(t *testing.T) {
 	}
 }
 
-// A reservation is no wait: its end makes no event.
 func TestReservedIsNoWait(t *testing.T) {
 	g := newGate(t, true)
 	g.object.Annotations[v1alpha1.AnnotationVolumeStatus] = strings.Replace(placeholder, v1alpha1.ReasonPending, v1alpha1.VolumeReserved, 1)
@@ -129,7 +126,6 @@ func TestReservedIsNoWait(t *testing.T) {
 	}
 }
 
-// A pod without the placeholder is left alone as long as all goes well.
 func TestUnstamped(t *testing.T) {
 	g := newGate(t, false)
 	g.apply(g.attachment("3", true))
@@ -137,7 +133,7 @@ func TestUnstamped(t *testing.T) {
 	g.look("safe", 0)
 }
 
-// A lasting reason and its end are told at once, also to a pod without the placeholder.
+// told at once, also without the placeholder
 func TestReasonThatLasts(t *testing.T) {
 	for _, stamped := range []bool{true, false} {
 		g := newGate(t, stamped)
@@ -163,7 +159,6 @@ func TestReasonThatLasts(t *testing.T) {
 	}
 }
 
-// A wait that usually passes is told when it has lasted.
 func TestWaitThatDoesNotPass(t *testing.T) {
 	g := newGate(t, true)
 	g.apply(g.attachment("2", false))
@@ -179,9 +174,7 @@ func TestWaitThatDoesNotPass(t *testing.T) {
 	}
 }
 
-// A passing wait may become a lasting one by time alone: for example, a driver does not answer a
-// detach for a minute. For a volume that nodes share no hold tells this, and nothing touches the
-// pod.
+// For a shared volume no hold tells an unanswered detach, and nothing touches the pod.
 func TestWaitThatLastsByTimeAlone(t *testing.T) {
 	g := newGate(t, true)
 	g.apply(ledger.PersistentVolume{Name: "data", Version: "2", Volume: data, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})
@@ -214,7 +207,6 @@ func (g *gate) volume() v1alpha1.PodVolumeStatus {
 	return status.Volumes[0]
 }
 
-// runs is a gate with a running pod that has been told that its volume is safe to mount.
 func runs(t *testing.T) *gate {
 	g := newGate(t, true)
 	g.apply(g.attachment("2", true))
@@ -223,8 +215,7 @@ func runs(t *testing.T) *gate {
 	return g
 }
 
-// A finished pod is told at once that its volume is no longer safe to mount. When the kubelet has
-// let go of it, and before the detach, the pod is told that it is safe to detach.
+// Safe to detach comes after the kubelet's release and before the detach.
 func TestFinishedPod(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
@@ -258,8 +249,6 @@ func TestSafeToDetachIsNotToldAfterwards(t *testing.T) {
 	}
 }
 
-// A volume that leaves volumesAttached stops being called safe to mount at the next look, in any
-// state of its pod.
 func TestPromiseEndsWithVolumesAttached(t *testing.T) {
 	for name, phase := range map[string]ledger.PodPhase{"runs": ledger.PodLive, "terminating": ledger.PodTerminating} {
 		g := runs(t)
@@ -276,8 +265,7 @@ func TestPromiseEndsWithVolumesAttached(t *testing.T) {
 	}
 }
 
-// A pod that its kubelet deletes costs no write. A pod that stays after its containers have ended
-// is told the same as a finished pod.
+// The kubelet's deletion costs no write; a pod that stays is told like a finished pod.
 func TestTerminatingPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		finalizers    []string
@@ -298,8 +286,7 @@ func TestTerminatingPod(t *testing.T) {
 	}
 }
 
-// A finished pod uses no volume. It is looked at when its volume changes, and by itself, until it
-// has been told all.
+// A finished pod uses no volume, but is looked at until it has been told all.
 func TestFinishedPodIsLookedAt(t *testing.T) {
 	g := runs(t)
 	g.apply(g.pod(ledger.PodFinished, "4"))
@@ -323,7 +310,6 @@ func TestFinishedPodIsLookedAt(t *testing.T) {
 	}
 }
 
-// Storage that is never attached is safe to mount, and names no node.
 func TestNothingToAttach(t *testing.T) {
 	g := newGate(t, true)
 	g.apply(ledger.Driver{Name: "d", Version: "1"})
@@ -355,8 +341,6 @@ func TestPodsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
-// The condition has the lasting reason, and never a past one, though the annotation has a volume's
-// own passing reason, which stays the same.
 func TestConditionEndsWithItsReason(t *testing.T) {
 	g := newGate(t, true)
 	other := func(node ledger.NodeName, version string, ready ledger.Readiness, has ...ledger.VolumeID) {
@@ -387,7 +371,6 @@ func TestConditionEndsWithItsReason(t *testing.T) {
 	}
 }
 
-// Beside another attach/detach controller pods that have not opted in are told nothing.
 func TestBystandersAreToldNothing(t *testing.T) {
 	for _, cooperative := range []bool{true, false} {
 		g := newGate(t, false)
@@ -426,7 +409,6 @@ func (g *gate) events() []string {
 	return list
 }
 
-// A pod and its claim are told once of a reason, with any words of the driver, and once of its end.
 func TestToldOnce(t *testing.T) {
 	g := newGate(t, true)
 	g.recorder.IncludeObject = true
@@ -441,7 +423,6 @@ func TestToldOnce(t *testing.T) {
 		!strings.Contains(got[1], "pod db waits: AttachFailed: ") || !strings.Contains(got[1], "PersistentVolumeClaim") {
 		t.Errorf("events %q, want one for the pod and one for its claim", got)
 	}
-	// Another process goes on from the pod's status.
 	next, err := New(g.config)
 	if err != nil {
 		t.Fatal(err)
@@ -462,7 +443,6 @@ func TestToldOnce(t *testing.T) {
 	}
 }
 
-// A pod's wait does not tell the claim again the reason that the VolumeHold tells it.
 func TestHoldTellsTheClaim(t *testing.T) {
 	g := newGate(t, true)
 	g.recorder.IncludeObject = true
@@ -476,8 +456,6 @@ func TestHoldTellsTheClaim(t *testing.T) {
 	}
 }
 
-// A VolumeHold makes no event of a failing attach: the claim is told with its pod, whether the hold
-// is written before or after.
 func TestHoldLeavesTheAttachToPods(t *testing.T) {
 	g := newGate(t, true)
 	g.recorder.IncludeObject = true

@@ -14,13 +14,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// stuck is a pod with a node and with volumes that are not safe to mount.
 type stuck struct {
 	code  ledger.Code
 	since time.Time
 }
 
-// note keeps the reason why a pod with a node waits for its volumes, or that it does not.
 func (c *Controller) note(object *corev1.Pod, pod *ledger.Pod, st state, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,13 +32,12 @@ func (c *Controller) note(object *corev1.Pod, pod *ledger.Pod, st state, now tim
 		c.sweep()
 		before.since = waitsSince(object, now)
 	} else if at := wasSafe(object); at.After(before.since) && at.Before(now) {
-		before.since = at // it did not wait until then: the answer to that write came late
+		before.since = at // it waits only since then: that write's answer came late
 	}
 	c.stuck[pod.UID] = stuck{code, before.since}
 }
 
-// waitsSince is since when a pod is known to wait: its condition may have been written by an
-// earlier leader.
+// waitsSince reads the condition: an earlier leader may have written it.
 func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 	for _, condition := range object.Status.Conditions {
 		if at := condition.LastTransitionTime.Time; condition.Type == v1alpha1.PodSafeToMount && condition.Status == corev1.ConditionFalse && at.Before(now) {
@@ -50,7 +47,7 @@ func waitsSince(object *corev1.Pod, now time.Time) time.Time {
 	return now
 }
 
-// wasSafe is when a pod was told that its volumes are safe to mount, by its status; else zero.
+// wasSafe is when a pod was told that its volumes are safe; or zero.
 func wasSafe(object *corev1.Pod) time.Time {
 	for _, condition := range object.Status.Conditions {
 		if condition.Type == v1alpha1.PodSafeToMount && condition.Status == corev1.ConditionTrue {
@@ -60,8 +57,7 @@ func wasSafe(object *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// began is when the wait of a pod with a node began, which is written only after a while; now for a
-// pod that does not wait.
+// began is the begin of a wait, which is written later; now without a wait.
 func (c *Controller) began(uid string, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +67,7 @@ func (c *Controller) began(uid string, now time.Time) time.Time {
 	return now
 }
 
-// Waiting counts the pods with a node that wait for their volumes, by the reason that lasts
-// longest. Safe for parallel use.
+// Waiting counts waiting pods with a node by the longest-lasting reason. Safe for parallel use.
 func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
 	s, now := c.config.Cache.Snapshot(), c.config.Now()
 	c.mu.Lock()
@@ -82,7 +77,7 @@ func (c *Controller) Waiting() map[ledger.Code]report.PodWait {
 	for uid, pod := range all {
 		is := s.Pod(uid)
 		if is == nil {
-			continue // it was deleted while it waited
+			continue // deleted during the wait
 		}
 		if rules.Transient(pod.code) {
 			// Other objects change it, without an event for the pod.

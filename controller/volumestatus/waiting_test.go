@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// waits looks at the pod, and fails unless the waiting pods with a node are these.
 func (g *gate) waits(what string, want map[ledger.Code]report.PodWait) {
 	g.t.Helper()
 	if _, err := g.process(g.t.Context(), "p1"); err != nil {
@@ -27,8 +26,6 @@ func (g *gate) waits(what string, want map[ledger.Code]report.PodWait) {
 	}
 }
 
-// A pod with a node counts under its present reason, since its wait began, until its volumes are
-// there.
 func TestWaitingPods(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
@@ -44,8 +41,6 @@ func TestWaitingPods(t *testing.T) {
 	g.waits("attached and reported", map[ledger.Code]report.PodWait{})
 }
 
-// A new leader reads on the pod since when it waits. A pod that is deleted while it waits counts no
-// more, even without a look at it.
 func TestWaitingPodsOfAnEarlierLeader(t *testing.T) {
 	g := newGate(t, true)
 	before := time.Unix(100, 0)
@@ -58,7 +53,6 @@ func TestWaitingPodsOfAnEarlierLeader(t *testing.T) {
 	}
 }
 
-// Beside the attach/detach controller a pod that has not opted in is not Moorage's.
 func TestWaitingPodsThatOptedOut(t *testing.T) {
 	g := newGate(t, false)
 	g.config.Arbiter = rules.Arbiter{Cooperative: true}
@@ -69,8 +63,7 @@ func TestWaitingPodsThatOptedOut(t *testing.T) {
 	g.waits("opted out", map[ledger.Code]report.PodWait{})
 }
 
-// A passing reason is judged at the count: a pod is not looked at for each change of its facts,
-// such as the user of a driver's workers.
+// A passing reason is judged at the count: the pod is not looked at for each change.
 func TestWaitingPodsAsTheyAreNow(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
@@ -86,7 +79,6 @@ func TestWaitingPodsAsTheyAreNow(t *testing.T) {
 	}
 }
 
-// A pod is told of a possibly passing wait only after a while; the condition has the wait's begin.
 func TestConditionSaysSinceWhenItWaits(t *testing.T) {
 	g := newGate(t, true)
 	began := g.now
@@ -105,8 +97,7 @@ func TestConditionSaysSinceWhenItWaits(t *testing.T) {
 	}
 }
 
-// The answer is lost to the write that a pod's volumes are safe, and they no longer are when the
-// watch delivers it.
+// The write's answer is lost, and the volumes are not safe at its delivery.
 func TestConditionIsNotSinceBeforeItWasSafe(t *testing.T) {
 	g := newGate(t, true)
 	look := func() {
@@ -134,12 +125,11 @@ func TestConditionIsNotSinceBeforeItWasSafe(t *testing.T) {
 	g.apply(g.node("5", nil, []ledger.VolumeID{data}))
 	stale := g.object
 	look()
-	g.object = stale // the API server has carried it out; the answer is lost, and the watch is a moment behind
+	g.object = stale // carried out; the answer is lost, and the watch is behind
 	safe := g.last().Condition
 	if safe.Status != corev1.ConditionTrue {
 		t.Fatalf("%+v", safe)
 	}
-	// Before the informer delivers that, the node's volumesAttached loses it for a moment.
 	g.now = g.now.Add(100 * time.Millisecond)
 	g.apply(g.node("6", nil, nil))
 	look()

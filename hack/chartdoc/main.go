@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command chartdoc writes the README of a Helm chart from its Chart.yaml and the comments above the
-// values in its values.yaml.
+// Command chartdoc writes the README of a Helm chart from its Chart.yaml and the comments in its
+// values.yaml.
 package main
 
 import (
@@ -78,8 +78,7 @@ func values(raw []byte) ([]value, error) {
 	return rows("", document.Content[0])
 }
 
-// rows lists the values of a mapping. A block mapping is a section, and any other content
-// is a value, which needs a comment.
+// A block mapping is a section; any other content is a value and needs a comment.
 func rows(prefix string, mapping *yaml.Node) ([]value, error) {
 	var out []value
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
@@ -108,12 +107,11 @@ func rows(prefix string, mapping *yaml.Node) ([]value, error) {
 	return out, nil
 }
 
-// leaf says whether a mapping is a single value: Kubernetes defines its parts.
+// leaf: Kubernetes defines the mapping's parts.
 func leaf(key string) bool {
 	return key == "resources" || key == "nodeSelector" || key == "namespaceSelector"
 }
 
-// comment is the text above a key, in one line.
 func comment(key *yaml.Node) string {
 	var words []string
 	// A separate comment above it is about the file.
@@ -124,7 +122,6 @@ func comment(key *yaml.Node) string {
 	return strings.ReplaceAll(strings.TrimSpace(strings.Join(words, " ")), "|", `\|`)
 }
 
-// flow writes a value in one line.
 func flow(node *yaml.Node) (string, error) {
 	var content any
 	if err := node.Decode(&content); err != nil {

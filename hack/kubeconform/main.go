@@ -38,7 +38,6 @@ func main() {
 	}
 }
 
-// check wants a release to take every object below a folder.
 func check(release, folder string) error {
 	schemas, err := os.MkdirTemp("", "kubeconform")
 	if err != nil {
@@ -76,7 +75,6 @@ func check(release, folder string) error {
 	return found.wrong
 }
 
-// tally is what became of objects.
 type tally struct {
 	valid, foreign int
 	wrong          error
@@ -97,7 +95,7 @@ func (t *tally) add(result validator.Result) {
 	}
 }
 
-// othersGroups are the API groups of the definitions that the chart makes objects of.
+// API groups outside Kubernetes in the chart.
 var othersGroups = []string{"cert-manager.io", "monitoring.coreos.com", "moorage.dev"}
 
 func ofOthers(apiVersion string) bool {

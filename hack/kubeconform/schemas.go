@@ -11,14 +11,12 @@ import (
 	"strings"
 )
 
-// definition is a definition of a swagger file, which is JSON schema but for some formats.
+// definition is JSON schema except for some formats.
 type definition map[string]any
 
-// definitionsFile has all definitions; each kind's file refers to a definition.
 const definitionsFile = "definitions.json"
 
-// writeSchemas writes the JSON schemas of all kinds of a release into a folder, each in a file
-// named as kubeconform asks for it: kind-group-version.json, the group up to its first dot.
+// File names are as kubeconform asks: kind-group-version.json, the group up to its first dot.
 func writeSchemas(release, folder string) error {
 	definitions, err := readDefinitions(release)
 	if err != nil {
@@ -28,7 +26,7 @@ func writeSchemas(release, folder string) error {
 		d.correct(name)
 		kinds, _ := d["x-kubernetes-group-version-kind"].([]any)
 		if len(kinds) != 1 {
-			continue // not an object of its own, such as DeleteOptions, which many groups have
+			continue // not an object of its own, such as DeleteOptions
 		}
 		kind, _ := kinds[0].(map[string]any)
 		if err := writeJSON(filepath.Join(folder, fileOf(kind)), definition{"$ref": definitionsFile + "#/definitions/" + name}); err != nil {
@@ -46,8 +44,7 @@ func fileOf(kind map[string]any) string {
 	return strings.ToLower(strings.Join(append(parts, fmt.Sprint(kind["version"])), "-")) + ".json"
 }
 
-// correct makes a definition say what the API server takes: no field that it does not know,
-// and numbers where a quantity or a port may be one.
+// correct adds the API server's rules: no unknown fields, numbers for quantities and ports.
 func (d definition) correct(name string) {
 	if strings.HasSuffix(name, ".intstr.IntOrString") || strings.HasSuffix(name, ".resource.Quantity") {
 		d["type"] = []string{"string", "number"}

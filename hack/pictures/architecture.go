@@ -2,8 +2,6 @@
 
 package main
 
-// stage is a row of the overview: components at both sides of the API server, and the object
-// that they meet in.
 type stage struct {
 	left, right *component
 	object      string // in the API server
@@ -17,7 +15,6 @@ type component struct {
 	reads bool // the arrow comes from the API server
 }
 
-// stages are the path of a pod, from the top to the bottom.
 var stages = []stage{
 	{
 		left:   &component{name: "moorage webhook", does: []string{"stamps pods of namespaces", "that opted in"}, ours: true},
@@ -50,7 +47,6 @@ var stages = []stage{
 	},
 }
 
-// The grid of the overview.
 const (
 	sideWidth   = 238
 	middleWidth = 196

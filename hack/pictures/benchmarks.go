@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// bar is a row of a plot. never stands for no value at all.
+// bar is a row of a plot; never stands for no value.
 type bar struct {
 	name, value string
 	length      float64
@@ -34,7 +34,6 @@ func drawBenchmarks(results string) (string, error) {
 	return c.String(), nil
 }
 
-// plot draws a title and bars from a height on, and returns the height below them.
 func plot(c *canvas, y int, title, note string, bars []bar) int {
 	const left, most, rowHeight = 262, 250, 30
 	c.text(16, y, style{17, ink, true, ""}, title)
@@ -62,7 +61,6 @@ func plot(c *canvas, y int, title, note string, bars []bar) int {
 	return y
 }
 
-// placed are the medians of the runs of both schedulers.
 func placed(file string) ([]bar, error) {
 	var result struct {
 		Runs []struct {
@@ -100,7 +98,6 @@ func (c counts) seconds(way string) (float64, error) {
 	return float64(ms) / 1000, nil
 }
 
-// poweredOff are the medians of each way, with Moorage and without it.
 func poweredOff(file string) ([]bar, error) {
 	var result struct {
 		Runs []struct {

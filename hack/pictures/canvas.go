@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The colours of the pictures, which stand on a ground of their own: pages are light or dark.
+// The pictures have their own ground: pages are light or dark.
 const (
 	ground = "#ffffff"
 	ink    = "#1f2328"
@@ -60,7 +60,6 @@ func (c *canvas) box(x, y, width, height int, stroke, fill string) {
 	fmt.Fprintf(&c.b, `<rect x="%d" y="%d" width="%d" height="%d" rx="6" fill="%s" stroke="%s" stroke-width="1.5"/>`+"\n", x, y, width, height, fill, stroke)
 }
 
-// arrow goes from left to right, or from right to left, at a height.
 func (c *canvas) arrow(from, to, y int, colour string) {
 	tip := to - 8
 	if to < from {

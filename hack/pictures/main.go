@@ -34,7 +34,6 @@ func run(root string) error {
 	return nil
 }
 
-// pictures returns each picture by its name in docs.
 func pictures(root string) (map[string]string, error) {
 	benchmarks, err := drawBenchmarks(filepath.Join(root, "test/bench/results"))
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// The pictures of the documentation are those that the command draws, and are XML.
 func TestPicturesAreDrawn(t *testing.T) {
 	const root = "../.."
 	drawn, err := pictures(root)
@@ -33,7 +32,6 @@ func TestPicturesAreDrawn(t *testing.T) {
 	}
 }
 
-// A number that the results do not have is an error, and no bar of length 0.
 func TestNoBarWithoutAResult(t *testing.T) {
 	if _, err := drawBenchmarks(t.TempDir()); err == nil {
 		t.Error("benchmarks are drawn without results")

@@ -12,15 +12,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// built is an image that was written: its folder in the OCI layout, and the digest of
-// its index.
+// built is a written image: its folder in the OCI layout, and its index's digest.
 type built struct {
 	name, folder string
 	digest       v1.Hash
 }
 
-// archive writes a platform's images into a file like docker save's, for kind, k3d and minikube. prefix
-// and tag are in their names: prefix/name:tag.
+// archive writes a file like docker save's, for kind, k3d and minikube, with names prefix/name:tag.
 func archive(out string, images []built, platform v1.Platform, prefix, tag string) error {
 	content := map[name.Tag]v1.Image{}
 	for _, b := range images {

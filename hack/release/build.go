@@ -24,28 +24,24 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// root is the user of moorage-attacher's image, as of external-attacher's: it connects to a driver's
-// socket, which most drivers' pods make as root, for root only.
+// root is the user of moorage-attacher and external-attacher: most drivers' pods make their socket as root,
+// for root only.
 const root = "0:0"
 
-// nonroot is the user of every other image: a number, so that Kubernetes can see that
-// it is not root without looking into the image.
+// nonroot is a number: Kubernetes sees that it is not root without the image.
 const nonroot = "65532:65532"
 
-// nonrootID is the same, of user and group.
 const nonrootID = 65532
 
 const sbomType types.MediaType = "application/spdx+json"
 
-// epoch is the time of everything in an image.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
 type program struct {
 	repository string // root of the module
 	command    string // package of the program
 	version    string
-	// linked are variables that the linker sets beside Moorage's own version, as
-	// package.Name=value.
+	// linked are further linker variables, as package.Name=value.
 	linked []string
 }
 
@@ -55,8 +51,7 @@ type build struct {
 	platforms []v1.Platform
 }
 
-// write makes the images of all platforms, an index of them and their SBOMs, in
-// a folder that is made anew. It returns the digest of the index.
+// write makes the images, an index and SBOMs in a new folder, and returns the index's digest.
 func (b build) write(ctx context.Context, folder string) (v1.Hash, error) {
 	if err := os.RemoveAll(folder); err != nil {
 		return v1.Hash{}, err
@@ -90,7 +85,6 @@ func (b build) write(ctx context.Context, folder string) (v1.Hash, error) {
 	return index.Digest()
 }
 
-// image compiles the program for a platform and makes an image of it.
 func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byte, error) {
 	folder, err := os.MkdirTemp("", "moorage-image-")
 	if err != nil {
@@ -133,7 +127,6 @@ func (b build) image(ctx context.Context, platform v1.Platform) (v1.Image, []byt
 	return image, sbom, err
 }
 
-// user is the program's user, unless its pod names another.
 func (b build) user() string {
 	if b.name == "moorage-attacher" || b.name == "moorage-node" {
 		return root
@@ -157,7 +150,7 @@ func (p program) compile(ctx context.Context, system, machine, binary string) er
 	return nil
 }
 
-// layer is the image's only layer: the binary, at the root, writable for none.
+// The layer has only the binary, at the root, writable for none.
 func (b build) layer(binary string) (v1.Layer, error) {
 	raw, err := os.ReadFile(binary)
 	if err != nil {
@@ -177,7 +170,7 @@ func (b build) layer(binary string) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer))
 }
 
-// refer makes an artifact of an SBOM that says which image it is about.
+// refer makes an artifact of an image's SBOM.
 func refer(image v1.Image, sbom []byte) (v1.Image, error) {
 	digest, err := image.Digest()
 	if err != nil {

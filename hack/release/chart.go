@@ -16,12 +16,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// home is the registry that the work tree names.
 const home = "ghcr.io/moorage-dev"
 
-// begin returns what the changelog says of the version. It is an error if that is
-// nothing, or if the release could not end well: the chart is of another version, or
-// there is no key.
+// begin returns the version's changelog. An empty changelog, a chart of another version or a missing key is
+// an error.
 func (r release) begin() (string, error) {
 	if !semantic.MatchString(r.version) {
 		return "", fmt.Errorf("--version=%s is not of the form v1.2.3: name the version of charts/moorage/Chart.yaml, as in VERSION=v0.1.0", r.version)
@@ -59,7 +57,6 @@ func (r release) begin() (string, error) {
 	return text + "\n", nil
 }
 
-// section returns what the changelog has below the heading of a version.
 func section(changelog, version string) string {
 	var out []string
 	within := false
@@ -73,8 +70,7 @@ func section(changelog, version string) string {
 	return strings.TrimSpace(strings.Join(out, ""))
 }
 
-// packChart packs the chart into a folder, with the registry as the default of
-// image.registry, and returns the file.
+// packChart makes the registry the default of image.registry, and returns the file.
 func (r release) packChart(ctx context.Context, files string) (string, error) {
 	folder := filepath.Join(r.out, "chart")
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(r.repository, "charts/moorage"))); err != nil {
@@ -102,7 +98,7 @@ func (r release) packChart(ctx context.Context, files string) (string, error) {
 	return packed, os.Chtimes(packed, epoch(), epoch())
 }
 
-// replace puts a text for another, which has to be there, in a file.
+// replace fails if old is missing.
 func replace(file, old, with string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -114,7 +110,6 @@ func replace(file, old, with string) error {
 	return os.WriteFile(file, bytes.ReplaceAll(raw, []byte(old), []byte(with)), 0o644)
 }
 
-// pushChart pushes the packed chart, and returns its reference by digest.
 func (r release) pushChart(ctx context.Context, packed, tag string) (string, error) {
 	charts := r.registry + "/charts"
 	repository, err := name.NewRepository(charts + "/moorage")

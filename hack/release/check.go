@@ -20,9 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check opens an index in a folder. It fails unless the index is a whole index of images with one
-// file each, and this machine's image runs from its own root. It returns the entrypoint's answer to
-// the arguments.
+// check fails unless the index is whole, its images have one file each, and this machine's image runs from
+// its own root. It returns the entrypoint's answer.
 func check(ctx context.Context, folder string, digest v1.Hash, args ...string) (string, error) {
 	top, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
@@ -52,8 +51,7 @@ func check(ctx context.Context, folder string, digest v1.Hash, args ...string) (
 	return "", fmt.Errorf("there is no image for %s/%s", runtime.GOOS, runtime.GOARCH)
 }
 
-// start unpacks an image and runs its entrypoint from that root: with nothing
-// else in sight and as the image's user where this process may do that.
+// start runs the entrypoint from the unpacked root, as the image's user if the process may do that.
 func start(ctx context.Context, image v1.Image, args ...string) (string, error) {
 	root, err := os.MkdirTemp("", "moorage-root-")
 	if err != nil {
@@ -87,8 +85,7 @@ func start(ctx context.Context, image v1.Image, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// unpack writes an image's content into a folder, and requires a file that is root's, executable for
-// all and writable for none, without a time.
+// unpack requires root's file, executable for all, writable for none, and without a time.
 func unpack(image v1.Image, root string) error {
 	content := mutate.Extract(image)
 	defer content.Close()

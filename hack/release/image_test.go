@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// hello is an image of a small program, for this machine and another kind.
 func hello() build {
 	other := "arm64"
 	if runtime.GOARCH == other {
@@ -28,7 +27,6 @@ func hello() build {
 	}
 }
 
-// written writes an image and returns its folder, its index and its digest.
 func written(t *testing.T, b build) (string, v1.ImageIndex, v1.Hash) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), b.name)
@@ -137,8 +135,6 @@ func TestEachImageHasItsBillOfMaterials(t *testing.T) {
 	}
 }
 
-// Clusters on one machine load all images of a platform from one file, by the names
-// that the chart gives them.
 func TestOneFileHasTheImagesOfAPlatform(t *testing.T) {
 	b := hello()
 	folder, _, digest := written(t, b)
@@ -168,7 +164,7 @@ func TestOneFileHasTheImagesOfAPlatform(t *testing.T) {
 	}
 }
 
-// A driver's socket belongs to root in most drivers' pods.
+// Most drivers' sockets belong to root.
 func TestOnlyTheAttacherIsRoot(t *testing.T) {
 	for name, want := range map[string]string{"moorage": "65532:65532", "moorage-attacher": "0:0", "moorage-node": "0:0"} {
 		if got := (build{name: name}).user(); got != want {

@@ -18,19 +18,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// plugin is kubectl-moorage, to build for the platforms in only, or else for all of the krew
-// manifest.
+// only is empty for all platforms of the krew manifest.
 type plugin struct {
 	program
 	only []v1.Platform
 	out  string // folder
 }
 
-// semantic is the form of versions that krew and Helm take, and order by.
 var semantic = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// write builds the archives and the manifest that names them, with its version and the
-// checksums of the archives. The same commit gives the same bytes.
+// write builds the archives and their manifest. The same commit gives the same bytes.
 func (p plugin) write(ctx context.Context) error {
 	if !semantic.MatchString(p.version) {
 		return fmt.Errorf("--version=%s is none of the kind v1.2.3", p.version)
@@ -71,7 +68,6 @@ func (p plugin) write(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(p.out, "moorage.yaml"), text, 0o644)
 }
 
-// wanted says whether only has a platform of the manifest.
 func (p plugin) wanted(entry *yaml.Node) bool {
 	labels := at(entry, "selector", "matchLabels")
 	system, machine := at(labels, "os"), at(labels, "arch")
@@ -80,7 +76,6 @@ func (p plugin) wanted(entry *yaml.Node) bool {
 	})
 }
 
-// platform builds a platform's archive, and fills in its entry.
 func (p plugin) platform(ctx context.Context, entry *yaml.Node, was string) error {
 	labels := at(entry, "selector", "matchLabels")
 	uri, sum, binary := at(entry, "uri"), at(entry, "sha256"), at(entry, "bin")
@@ -107,7 +102,7 @@ func (p plugin) platform(ctx context.Context, entry *yaml.Node, was string) erro
 	return os.WriteFile(filepath.Join(p.out, path.Base(uri.Value)), content, 0o644)
 }
 
-// at follows keys down mappings; nil if one is not there.
+// at is nil if a key is missing.
 func at(node *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
 		var below *yaml.Node

@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is what krew reads: another field is a mistake.
 type manifest struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -67,8 +66,7 @@ func builtPlugin(t *testing.T) (string, manifest) {
 	return out, m
 }
 
-// Each platform that has a kubectl release and runs a node or a desk has an archive with the
-// manifest's checksum. This machine's archive runs.
+// Each platform with a kubectl release has an archive with its checksum. This machine's archive runs.
 func TestArchivesAreWhatTheManifestSays(t *testing.T) {
 	out, m := builtPlugin(t)
 	if m.Kind != "Plugin" || m.Metadata.Name != "moorage" || m.Spec.Version != "v1.2.3" || strings.Contains(m.Spec.ShortDescription, "\n") {
@@ -149,7 +147,6 @@ func untar(t *testing.T, raw []byte) map[string][]byte {
 	}
 }
 
-// A team that releases for its own machines builds no archives for others.
 func TestArchivesOfSomePlatforms(t *testing.T) {
 	linux, sun := v1.Platform{OS: "linux", Architecture: "amd64"}, v1.Platform{OS: "solaris", Architecture: "sparc"}
 	out := t.TempDir()

@@ -47,7 +47,6 @@ func main() {
 	}
 }
 
-// components are the programs that have an image.
 func components() []string { return []string{"moorage", "moorage-attacher", "moorage-node"} }
 
 func ours(program string) string { return "./cmd/" + program }
@@ -128,18 +127,16 @@ func parsePlatforms(list string) ([]v1.Platform, error) {
 	return out, nil
 }
 
-// images says how the images of all components are built.
 type images struct {
 	repository  string              // root of the work tree
 	command     func(string) string // package of a program
 	version     string              // that the binaries report
 	platforms   []v1.Platform
-	prefix, tag string // names in the files that clusters on one machine load
+	prefix, tag string // for the files that clusters on one machine load
 	check       bool   // build each twice, and run it
 	out         string // folder
 }
 
-// write builds each image into a folder of its own, and returns the list of them.
 func (i images) write(ctx context.Context) ([]built, error) {
 	linked, err := kubernetesVersion(ctx, i.repository)
 	if err != nil {
@@ -167,7 +164,7 @@ func (i images) write(ctx context.Context) ([]built, error) {
 	return out, nil
 }
 
-// again builds an image a second time, wants the same digest, and runs it.
+// again wants the same digest from a second build, and runs it.
 func (b build) again(ctx context.Context, folder string, digest v1.Hash) error {
 	second, err := b.write(ctx, folder)
 	if err != nil {
@@ -186,9 +183,8 @@ func (b build) again(ctx context.Context, folder string, digest v1.Hash) error {
 	return nil
 }
 
-// kubernetesVersion is what the linker tells the libraries of Kubernetes about
-// themselves: the release that the work tree requires. They report it, and
-// compare it with the API server's.
+// The linker tells Kubernetes' libraries this release. They report it, and compare it with the API
+// server's.
 func kubernetesVersion(ctx context.Context, repository string) (string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	list.Dir = repository

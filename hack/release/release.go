@@ -19,8 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// keyless is the signer that has no key: cosign asks for a certificate of the identity
-// that runs it, and the signature is in a public log.
+// With keyless, cosign certifies its own identity, and the signature is in a public log.
 const keyless = "keyless"
 
 type release struct {
@@ -28,14 +27,14 @@ type release struct {
 	command    func(string) string // package of a program
 	version    string              // v1.2.3
 	registry   string              // registry.example.com/team
-	sign       string              // file of a key, or keyless; nothing is signed if empty
+	sign       string              // file of a key, or keyless; empty: unsigned
 	platforms  []v1.Platform       // of images
-	only       []v1.Platform       // of the plugin; all of krew's if there are none
+	only       []v1.Platform       // of the plugin; empty: all of krew's
 	out        string              // folder
 }
 
-// publish builds and checks everything that the version has, and then pushes and signs
-// it. The folder out has notes.md, and the files of the release in files.
+// publish checks everything before it pushes and signs. The folder out has notes.md and the release's
+// files.
 func (r release) publish(ctx context.Context) error {
 	notes, err := r.begin()
 	if err != nil {
@@ -64,7 +63,7 @@ func (r release) publish(ctx context.Context) error {
 	if err := checksums(files, sums); err != nil {
 		return err
 	}
-	// A signer that does not work is found here, before anything is public.
+	// A broken signer fails before anything is public.
 	if err := r.signFile(ctx, sums); err != nil {
 		return err
 	}
@@ -83,8 +82,7 @@ func (r release) publish(ctx context.Context) error {
 	return r.signPushed(ctx, append(pushed, chart))
 }
 
-// push pushes an image for all platforms, by its tag, and then its referrers. It returns the references
-// of all of these, by digest.
+// push returns the digest references of the image and its referrers.
 func (r release) push(ctx context.Context, image built, tag string) ([]string, error) {
 	repository, err := name.NewRepository(r.registry + "/" + image.name)
 	if err != nil {
@@ -124,22 +122,20 @@ func (r release) push(ctx context.Context, image built, tag string) ([]string, e
 	return references, nil
 }
 
-// remoteOptions log in as docker login has said.
 func remoteOptions(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 
-// signFile signs a file, and leaves the bundle beside it.
+// signFile leaves the bundle beside the file.
 func (r release) signFile(ctx context.Context, file string) error {
 	return r.cosign(ctx, "sign-blob", "--bundle", file+".sigstore.json", file)
 }
 
-// signPushed signs references, in their registry.
 func (r release) signPushed(ctx context.Context, references []string) error {
 	return r.cosign(ctx, "sign", references...)
 }
 
-// cosign signs with the release's key. A key needs no public log.
+// A key needs no public log.
 func (r release) cosign(ctx context.Context, command string, args ...string) error {
 	flags := []string{"--yes"}
 	switch r.sign {
@@ -156,18 +152,17 @@ func (r release) cosign(ctx context.Context, command string, args ...string) err
 	return r.tool(ctx, "hack/release", "cosign", append(append([]string{command}, flags...), args...)...)
 }
 
-// tool runs a tool of the module in a folder of the work tree.
 func (r release) tool(ctx context.Context, folder, name string, args ...string) error {
 	command := exec.CommandContext(ctx, "go", append([]string{"tool", name}, args...)...)
 	command.Dir = filepath.Join(r.repository, folder)
-	command.Stdin = os.Stdin // cosign asks for the password of a key
+	command.Stdin = os.Stdin // cosign asks for a key's password
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", name, args[0], err, out)
 	}
 	return nil
 }
 
-// checksums writes the SHA-256 sums of all files in a folder, as sha256sum reads them.
+// checksums has sha256sum's format.
 func checksums(folder, file string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -27,8 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// onThisMachine starts a registry, and returns its name. As ghcr.io, it does not list
-// the referrers of an image.
+// Like ghcr.io, the registry lists no referrers.
 func onThisMachine(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -36,7 +35,6 @@ func onThisMachine(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// tool runs a tool in a folder of the work tree, and returns its output.
 func tool(t *testing.T, folder, name string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", name}, args...)...)
@@ -61,7 +59,6 @@ func must(t *testing.T) func(out string, err error) string {
 	}
 }
 
-// key makes a key as cosign does, and returns its private and its public file.
 func key(t *testing.T) (string, string) {
 	t.Helper()
 	t.Setenv("COSIGN_PASSWORD", "secret")
@@ -70,8 +67,7 @@ func key(t *testing.T) (string, string) {
 	return prefix + ".key", prefix + ".pub"
 }
 
-// published publishes the version of the work tree to a registry, with a small program in place of
-// each of its own: they take long to build.
+// A small program replaces Moorage's programs, which take long to build.
 func published(t *testing.T, host, sign string) release {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -100,8 +96,7 @@ func published(t *testing.T, host, sign string) release {
 	return r
 }
 
-// With only the chart's reference a user gets images for each platform, a bill of materials of
-// each, and signatures of all.
+// The chart's reference alone leads to images, SBOMs and signatures of all platforms.
 func TestAReleaseIsUsedFromItsRegistry(t *testing.T) {
 	private, public := key(t)
 	r := published(t, onThisMachine(t), private)
@@ -146,8 +141,7 @@ func digestOf(t *testing.T, text string) string {
 	return reference.Context().Digest(found.Digest.String()).String()
 }
 
-// pulled wants an image to be whole for both platforms, and each to have a bill of
-// materials of the binary that is in it. It returns the references that need a signature.
+// pulled returns the references that need a signature.
 func pulled(t *testing.T, text string) []string {
 	t.Helper()
 	signed := []string{digestOf(t, text)}
@@ -191,7 +185,6 @@ func pulled(t *testing.T, text string) []string {
 	return signed
 }
 
-// described wants a bill of materials to be of the binary that an image has.
 func described(t *testing.T, bill name.Digest, image v1.Image) {
 	t.Helper()
 	artifact, err := remote.Image(bill)
@@ -212,8 +205,6 @@ func described(t *testing.T, bill name.Digest, image v1.Image) {
 	}
 }
 
-// released wants the files of a release to be as the checksums and krew's manifest say,
-// and its notes to say something.
 func released(t *testing.T, r release, files string) {
 	t.Helper()
 	sums, err := os.ReadFile(filepath.Join(files, "SHA256SUMS"))

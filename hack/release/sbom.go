@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// document is the used part of an SPDX 2.3 document.
+// document is the used part of SPDX 2.3.
 type document struct {
 	Version      string         `json:"spdxVersion"`
 	License      string         `json:"dataLicense"`
@@ -62,7 +62,7 @@ type relationship struct {
 
 const unsaid = "NOASSERTION"
 
-// describe returns what a binary is made of, as the Go linker wrote it into it.
+// describe reads the Go linker's record in a binary.
 func describe(binary, name, version string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

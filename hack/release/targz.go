@@ -12,9 +12,7 @@ import (
 	"time"
 )
 
-// targz packs the binary and the licence, which krew's index asks for, into a
-// tar.gz: with no times, owners or names of this machine, so that the same files
-// give the same bytes.
+// krew's index asks for the licence. Without times, owners and names, the same files give the same bytes.
 func targz(binary, license string) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)

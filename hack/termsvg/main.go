@@ -22,7 +22,6 @@ import (
 	"unicode/utf8"
 )
 
-// The grid of the picture.
 const (
 	cellWidth  = 8.43
 	lineHeight = 19
@@ -31,7 +30,6 @@ const (
 	columns    = 52 // of a pane
 )
 
-// The colours of the picture.
 const (
 	ground = "#0d1117"
 	plain  = "#e6edf3"
@@ -52,13 +50,11 @@ func main() {
 
 type line struct{ text, colour string }
 
-// pane is what one player shows.
 type pane struct {
 	title, colour string
 	lines         []line
 }
 
-// draw reads what the demo printed and writes the picture of a scene.
 func draw(w io.Writer, r io.Reader, scene string) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -153,7 +149,6 @@ func split(text, scene string) (panes []pane) {
 	return panes
 }
 
-// say adds a sentence with its time.
 func (p *pane) say(at, words string) {
 	if words == "" {
 		return
@@ -170,7 +165,6 @@ func (p *pane) say(at, words string) {
 	p.lines = append(p.lines, line{text, plain})
 }
 
-// show adds a command with its output, if the pane has room for it.
 func (p *pane) show(block []string) {
 	for _, l := range block {
 		if utf8.RuneCountInString(l) > columns {
@@ -186,7 +180,6 @@ func (p *pane) show(block []string) {
 	}
 }
 
-// end adds the last line, and gives the pane its colour.
 func (p *pane) end(words string) {
 	p.colour = green
 	if strings.HasPrefix(words, "✗") {

@@ -16,7 +16,6 @@ const demo = "opening\n\n\x1b[1m━━━ 1  One ━━━\x1b[0m\nintro\n\n  \x
 	"      24.5 s  given up\n              POD    NODE      RUNNING\n              web-1  worker-1  –\n    \x1b[31m✗ hangs\x1b[0m\n      (26 s)\n" +
 	"\n  Moorage\n       3.0 s  beta\n    ✓ is done\n      The judge saw nothing\n\n━━━ All scenes ━━━\n  SCENE  UPSTREAM\n"
 
-// The panes are those of the scene, in the colour of their end, and nothing is wider than they are.
 func TestDraw(t *testing.T) {
 	var out strings.Builder
 	if err := draw(&out, strings.NewReader(demo), "2"); err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// cluster is an API server that knows some tokens, and lets some users get metrics.
 type cluster struct {
 	users  map[string]authenticationv1.UserInfo // by token
 	let    map[string]bool                      // users
@@ -66,7 +65,6 @@ func newCluster() *cluster {
 	return c
 }
 
-// scrape is a request with an Authorization header, and what is answered.
 func (c *cluster) scrape(t *testing.T, authorization string) int {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
@@ -81,7 +79,6 @@ func (c *cluster) scrape(t *testing.T, authorization string) int {
 	return w.Code
 }
 
-// Only whose token the API server knows, and who may get the path, gets metrics.
 func TestWhoGetsMetrics(t *testing.T) {
 	c := newCluster()
 	for authorization, want := range map[string]int{
@@ -107,7 +104,7 @@ func TestWhoGetsMetrics(t *testing.T) {
 	}
 }
 
-// An answer counts for a while; a right or a token that is taken away ends within a minute.
+// A lost right or token ends within a minute.
 func TestAnswersCountForAWhile(t *testing.T) {
 	c := newCluster()
 	for range 3 {
@@ -127,7 +124,7 @@ func TestAnswersCountForAWhile(t *testing.T) {
 	}
 }
 
-// Where the API server does not answer nobody gets anything, and nothing is remembered.
+// No answer: no metrics, and nothing is remembered.
 func TestWithoutTheAPIServer(t *testing.T) {
 	c := newCluster()
 	c.fails = errors.New("down, at 10.0.0.1")
@@ -140,7 +137,6 @@ func TestWithoutTheAPIServer(t *testing.T) {
 	}
 }
 
-// Unless it is asked for, everybody gets metrics, and without TLS.
 func TestNotSecure(t *testing.T) {
 	s, err := NewScrapes(false, "", "x")
 	if err != nil || s != nil || s.TLS() != nil {
@@ -153,7 +149,6 @@ func TestNotSecure(t *testing.T) {
 	}
 }
 
-// Metrics are served over TLS, and the API server is asked by a client of their own.
 func TestSecureMetrics(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

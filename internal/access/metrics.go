@@ -19,30 +19,28 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// Limits of scrapes' requests to the API server, by a client of their own: invalid tokens take nothing
-// from this process's other writes.
+// Limits of scrapes' requests, by their own client: invalid tokens cost this process no writes.
 const (
 	reviewQPS   = 5
 	reviewBurst = 10
 )
 
-// SecureMetricsHelp is the help text of the flag --secure-metrics.
+// SecureMetricsHelp is the help of --secure-metrics.
 const SecureMetricsHelp = "serve probes and metrics over TLS, and /metrics only to bearer tokens whose account may get it, as the API server says"
 
-// maxToken bounds a bearer token, in bytes.
+// maxToken is in bytes.
 const maxToken = 64 << 10
 
-// Scrapes decides which clients may get metrics. Nil: all, without TLS.
+// Scrapes decides who may get metrics. Nil: all, without TLS.
 type Scrapes struct {
 	tokens  *Tokens
 	reviews *Reviews
 	tls     *tls.Config
 }
 
-// NewScrapes lets in clients that the API server lets get the path, by their bearer tokens, as
-// controller-runtime's filters and kube-scheduler do. The API server is reached by a kubeconfig (empty:
-// as a pod), by the name of the component. The process makes and signs its own certificate: scrapers
-// reach pods by their addresses, for which no authority makes one. Not secure: nil, all, without TLS.
+// NewScrapes lets in bearer tokens that the API server lets get the path, as controller-runtime's filters
+// and kube-scheduler do. Empty kubeconfig: a pod; name is the component. It signs its own certificate:
+// scrapers reach pods by address, and no authority certifies these. Not secure: nil.
 func NewScrapes(secure bool, kubeconfig, name string) (*Scrapes, error) {
 	if !secure {
 		return nil, nil
@@ -71,7 +69,7 @@ func NewScrapes(secure bool, kubeconfig, name string) (*Scrapes, error) {
 	}, nil
 }
 
-// TLS is the metrics' TLS configuration; nil: without TLS.
+// TLS is the metrics' configuration; nil: without TLS.
 func (s *Scrapes) TLS() *tls.Config {
 	if s == nil {
 		return nil
@@ -79,7 +77,7 @@ func (s *Scrapes) TLS() *tls.Config {
 	return s.tls
 }
 
-// Guard lets those through to next who may.
+// Guard passes permitted requests to next.
 func (s *Scrapes) Guard(next http.Handler) http.Handler {
 	if s == nil {
 		return next
@@ -96,7 +94,7 @@ func (s *Scrapes) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// refuse says why a request is not answered; nil: it is.
+// refuse says why a request is refused; nil: it is not.
 func (s *Scrapes) refuse(r *http.Request) *serving.RequestError {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -131,7 +129,7 @@ func (s *Scrapes) refuse(r *http.Request) *serving.RequestError {
 	return nil
 }
 
-// unknown says that the API server did not answer. Its error goes to this process's log.
+// unknown: the API server did not answer. Its error goes only to the log.
 func unknown(r *http.Request, err error) *serving.RequestError {
 	klog.FromContext(r.Context()).Error(err, "It can't be found out who may get metrics")
 	return serving.Unavailable("the API server does not say who may get metrics")

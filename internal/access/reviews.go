@@ -19,33 +19,31 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How long an answer of the API server counts, and how long a question takes at most. A right
-// that is taken away ends within a minute.
+// Lifetimes of answers, and a question's limit. A withdrawn right ends within a minute.
 const (
 	YesFor        = time.Minute
 	NoFor         = 10 * time.Second
 	reviewTimeout = 2 * time.Second
 )
 
-// mostAnswers bounds how many answers of a kind are kept.
+// mostAnswers bounds the kept answers of a kind.
 const mostAnswers = 1000
 
-// allAuthenticated is the group of all users that the API server knows.
+// allAuthenticated is the group of all known users.
 const allAuthenticated = "system:authenticated"
 
-// Reviews asks for users' rights. It is safe for parallel use.
+// Reviews asks for users' rights. Safe for parallel use.
 type Reviews struct {
 	client authorizationclient.SubjectAccessReviewInterface
-	known  *cache.LRUExpireCache // of bool, by question
+	known  *cache.LRUExpireCache // bool by question
 }
 
-// NewReviews returns Reviews that ask by client, and by a clock forget their answers.
+// NewReviews returns Reviews that forget answers by the clock.
 func NewReviews(client authorizationclient.SubjectAccessReviewInterface, now clock.PassiveClock) *Reviews {
 	return &Reviews{client: client, known: cache.NewLRUExpireCacheWithClock(mostAnswers, now)}
 }
 
-// May says whether the API server permits an authenticated user's request. An error means that it did
-// not say.
+// May says whether the API server permits an authenticated user's request. An error means no answer.
 func (r *Reviews) May(ctx context.Context, question authorizationv1.SubjectAccessReviewSpec) (bool, error) {
 	if !slices.Contains(question.Groups, allAuthenticated) {
 		question.Groups = append(slices.Clone(question.Groups), allAuthenticated)
@@ -67,7 +65,6 @@ func (r *Reviews) May(ctx context.Context, question authorizationv1.SubjectAcces
 	return review.Status.Allowed, nil
 }
 
-// counts is for how long an answer counts.
 func counts(yes bool) time.Duration {
 	if yes {
 		return YesFor
@@ -75,19 +72,18 @@ func counts(yes bool) time.Duration {
 	return NoFor
 }
 
-// Tokens asks who shows a bearer token. It is safe for parallel use.
+// Tokens identifies the users of bearer tokens. Safe for parallel use.
 type Tokens struct {
 	client authenticationclient.TokenReviewInterface
-	known  *cache.LRUExpireCache // of *authenticationv1.UserInfo, nil for an unknown token, by the token's digest
+	known  *cache.LRUExpireCache // *authenticationv1.UserInfo by the token's digest, nil for an unknown token
 }
 
-// NewTokens returns Tokens that ask by client, and by a clock forget their answers.
+// NewTokens returns Tokens that forget answers by the clock.
 func NewTokens(client authenticationclient.TokenReviewInterface, now clock.PassiveClock) *Tokens {
 	return &Tokens{client: client, known: cache.NewLRUExpireCacheWithClock(mostAnswers, now)}
 }
 
-// Who returns the user of a token; nil if the API server does not know the token. An error means that the
-// API server did not answer.
+// Who returns a token's user; nil: unknown token. An error means no answer.
 func (t *Tokens) Who(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte(token))
 	if known, found := t.known.Get(key); found {

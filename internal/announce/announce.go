@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package announce tells a Service which process leads.
-//
-// Reads: the Service. Decides: nothing. Writes: its one EndpointSlice.
+// Package announce tells a Service which process leads, by its EndpointSlice.
 package announce
 
 import (
@@ -22,15 +20,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The pauses after a failed announcement, and after a successful one: another component's change is put
-// right.
+// Pauses after a failed and a successful announcement; foreign changes are put right.
 const (
 	announceRetry = time.Second
 	announceAgain = 10 * time.Second
 )
 
-// Announcer points a Service without a selector at the leading process: the Service's EndpointSlice
-// names only the leader. Standby processes can be ready, with warm caches, and get no requests. Serial.
+// Announcer points a Service without a selector at the leader. Standby processes can be ready, with warm
+// caches, and get no requests. Serial.
 type Announcer struct {
 	config  Config
 	address netip.Addr
@@ -38,18 +35,18 @@ type Announcer struct {
 	again   time.Duration
 }
 
-// Config is what an Announcer works with.
+// Config is an Announcer's configuration.
 type Config struct {
 	Kube kubernetes.Interface
 	// Name is the EndpointSlice's writer: the component.
 	Name string
 	// Namespace and Service name the Service.
 	Namespace, Service string
-	// Address is this process's IP address for others, and Listen its host:port.
+	// Address is this process's IP address for others, Listen its host:port.
 	Address, Listen string
 }
 
-// New returns an Announcer; nil if no Service is named. Its error names the extender's flag.
+// New returns an Announcer; nil: no Service is named. Its error names the extender's flag.
 func New(config Config) (*Announcer, error) {
 	if config.Service == "" {
 		return nil, nil
@@ -69,10 +66,9 @@ func New(config Config) (*Announcer, error) {
 	return &Announcer{config: config, address: address.Unmap(), port: int32(port), again: announceAgain}, nil
 }
 
-// servicePort is what the Service calls its port.
 const servicePort = "https"
 
-// family is the kind of the address, and the name of the EndpointSlice, whose kind never changes.
+// family is the address' kind and the EndpointSlice's name, whose kind never changes.
 func (a *Announcer) family() (discoveryv1.AddressType, string) {
 	if a.address.Is4() {
 		return discoveryv1.AddressTypeIPv4, a.config.Service
@@ -80,15 +76,15 @@ func (a *Announcer) family() (discoveryv1.AddressType, string) {
 	return discoveryv1.AddressTypeIPv6, a.config.Service + "-ipv6"
 }
 
-// Lead points the Service here until ctx is done, and at no process after that. Nothing is written
-// later than until, the end of the lease.
+// Lead points the Service here until ctx is done, then at no process. It writes nothing after until, the
+// lease's end.
 func (a *Announcer) Lead(ctx context.Context, until func() time.Time) {
 	here := applydiscoveryv1.Endpoint().WithAddresses(a.address.String()).
 		WithConditions(applydiscoveryv1.EndpointConditions().WithReady(true).WithServing(true).WithTerminating(false))
 	for pause := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
-			// The next leader writes over it: this may fail.
+			// This may fail: the next leader writes over it.
 			if err := a.inTime(context.WithoutCancel(ctx), until); err != nil {
 				klog.FromContext(ctx).Info("Schedulers are sent here until another process leads", "err", err)
 			}
@@ -103,15 +99,14 @@ func (a *Announcer) Lead(ctx context.Context, until func() time.Time) {
 	}
 }
 
-// inTime writes before a lease runs out, or not at all.
+// inTime writes before the lease runs out, or not at all.
 func (a *Announcer) inTime(ctx context.Context, until func() time.Time, endpoints ...*applydiscoveryv1.EndpointApplyConfiguration) error {
 	ctx, cancel := context.WithDeadline(ctx, until())
 	defer cancel()
 	return a.write(ctx, endpoints...)
 }
 
-// write says in the EndpointSlice where schedulers are answered. It belongs to
-// the Service, and goes with it.
+// write's EndpointSlice belongs to the Service, and goes with it.
 func (a *Announcer) write(ctx context.Context, endpoints ...*applydiscoveryv1.EndpointApplyConfiguration) error {
 	service, err := a.config.Kube.CoreV1().Services(a.config.Namespace).Get(ctx, a.config.Service, metav1.GetOptions{})
 	if err != nil {
@@ -127,7 +122,7 @@ func (a *Announcer) write(ctx context.Context, endpoints ...*applydiscoveryv1.En
 		WithAddressType(family).
 		WithPorts(applydiscoveryv1.EndpointPort().WithName(servicePort).WithPort(a.port).WithProtocol(corev1.ProtocolTCP)).
 		WithEndpoints(endpoints...)
-	// A former leader's content is overwritten: only one leads.
+	// A former leader's content is overwritten.
 	_, err = a.config.Kube.DiscoveryV1().EndpointSlices(a.config.Namespace).Apply(ctx, slice, metav1.ApplyOptions{FieldManager: a.config.Name, Force: true})
 	if err != nil {
 		return fmt.Errorf("write EndpointSlice %s: %w", name, err)

@@ -25,7 +25,6 @@ import (
 
 const service = "moorage-extender"
 
-// serviceWith is the Service of the extender.
 func serviceWith(selector map[string]string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: service, UID: "service-uid"},
@@ -38,7 +37,6 @@ func announcerAt(kube kubernetes.Interface, address string) *Announcer {
 	return &Announcer{config: config, address: netip.MustParseAddr(address), port: 8444, again: time.Millisecond}
 }
 
-// asked lists the addresses that the Service sends schedulers to.
 func asked(t *testing.T, kube kubernetes.Interface) []string {
 	t.Helper()
 	slices, err := kube.DiscoveryV1().EndpointSlices("moorage-system").List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
@@ -64,10 +62,8 @@ func asked(t *testing.T, kube kubernetes.Interface) []string {
 	return out
 }
 
-// inAnHour is a lease that does not run out.
 func inAnHour() time.Time { return time.Now().Add(time.Hour) }
 
-// leads has a process lead until the returned function is called.
 func leads(t *testing.T, a *Announcer, until func() time.Time) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +74,6 @@ func leads(t *testing.T, a *Announcer, until func() time.Time) (stop func()) {
 	return stop
 }
 
-// said has a process say once that it leads.
 func said(t *testing.T, a *Announcer) {
 	t.Helper()
 	here := applydiscoveryv1.Endpoint().WithAddresses(a.address.String()).WithConditions(applydiscoveryv1.EndpointConditions().WithReady(true))
@@ -87,7 +82,6 @@ func said(t *testing.T, a *Announcer) {
 	}
 }
 
-// becomes waits until just these addresses are asked.
 func becomes(t *testing.T, kube kubernetes.Interface, want ...string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
@@ -98,8 +92,7 @@ func becomes(t *testing.T, kube kubernetes.Interface, want ...string) {
 	}
 }
 
-// A leader that died says nothing: the next one's word replaces its. What is
-// written over a leader's word is put right.
+// The next leader's word replaces a dead leader's. A leader repairs foreign writes.
 func TestLeaderHasTheLastWord(t *testing.T) {
 	kube := fake.NewClientset(serviceWith(nil))
 	dead, next := announcerAt(kube, "10.0.0.1"), announcerAt(kube, "10.0.0.2")
@@ -114,7 +107,6 @@ func TestLeaderHasTheLastWord(t *testing.T) {
 	becomes(t, kube)
 }
 
-// A process that was paused past its lease says nothing any more.
 func TestNothingIsSaidAfterTheLease(t *testing.T) {
 	kube := fake.NewClientset(serviceWith(nil))
 	said(t, announcerAt(kube, "10.0.0.2"))
@@ -123,7 +115,6 @@ func TestNothingIsSaidAfterTheLease(t *testing.T) {
 	becomes(t, kube, "10.0.0.2")
 }
 
-// punctual is a client that sends nothing after a deadline, as the process' own.
 type punctual struct{ kubernetes.Interface }
 
 func (p punctual) CoreV1() typedcorev1.CoreV1Interface { return punctualCore{p.Interface.CoreV1()} }
@@ -143,7 +134,7 @@ func (p punctualServices) Get(ctx context.Context, name string, o metav1.GetOpti
 	return p.ServiceInterface.Get(ctx, name, o)
 }
 
-// Families can't be mixed in one slice.
+// A slice can't mix families.
 func TestFamiliesHaveTheirSlices(t *testing.T) {
 	kube := fake.NewClientset(serviceWith(nil))
 	leads(t, announcerAt(kube, "fd00::1"), inAnHour)
@@ -154,7 +145,6 @@ func TestFamiliesHaveTheirSlices(t *testing.T) {
 	}
 }
 
-// A leader that can't say so yet goes on trying.
 func TestAnnouncementIsTriedAgain(t *testing.T) {
 	kube := fake.NewClientset()
 	leads(t, announcerAt(kube, "10.0.0.1"), inAnHour)
@@ -164,7 +154,7 @@ func TestAnnouncementIsTriedAgain(t *testing.T) {
 	becomes(t, kube, "10.0.0.1")
 }
 
-// A Service that selects by itself sends schedulers to those that stand by.
+// Its own selector would also select standby processes.
 func TestServiceWithASelectorIsRefused(t *testing.T) {
 	a := announcerAt(fake.NewClientset(serviceWith(map[string]string{"app": "x"})), "10.0.0.1")
 	if err := a.inTime(t.Context(), inAnHour); err == nil || !strings.Contains(err.Error(), "selector") {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// tasks are the exported functions and methods of internal/protocol that make tasks, each
-// with whether it is a method of Memory.
+// tasks are the exported functions of internal/protocol that make tasks; true: a method of Memory.
 func tasks(files []source) map[string]bool {
 	made := map[string]bool{}
 	for _, f := range files {
@@ -29,8 +28,7 @@ func tasks(files []source) map[string]bool {
 	return made
 }
 
-// uses are the functions of internal/protocol that a file calls, and the methods that it
-// calls of a Memory, which is called memory in every driver.
+// Every driver calls its Memory memory.
 func uses(f source) (functions, methods map[string]bool) {
 	functions, methods = map[string]bool{}, map[string]bool{}
 	ast.Inspect(f.file, func(n ast.Node) bool {
@@ -54,8 +52,6 @@ func uses(f source) (functions, methods map[string]bool) {
 	return functions, methods
 }
 
-// The product drives every rule of internal/protocol that simulator, explorer and scripts
-// drive: what only they did would be tried by them, and missing in the product.
 func TestProductDrivesFlow(t *testing.T) {
 	flow := sources(t, "internal/protocol")
 	made := tasks(flow)

@@ -16,9 +16,8 @@ import (
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// TestInvariantsNameWhatIsThere: the tests, exported names and scripts that
-// docs/internals/invariants.md names exist, and each invariant names some. It names nothing that
-// is private to a package, so that a rename there is none here.
+// The tests, exported names and scripts in docs/internals/invariants.md exist. It names nothing private to
+// a package.
 func TestInvariantsNameWhatIsThere(t *testing.T) {
 	root := moduleRoot(t)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "internals", "invariants.md"))
@@ -50,8 +49,7 @@ func TestInvariantsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// Each risk that no fact in the API shows names the world or test in which it must be found,
-// and each script of such a world is named.
+// Each risk without a fact in the API names a world or test.
 func TestRisksNameTheirWorlds(t *testing.T) {
 	root := moduleRoot(t)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "internals", "invariants.md"))
@@ -77,8 +75,6 @@ func TestRisksNameTheirWorlds(t *testing.T) {
 	}
 }
 
-// declared lists the exported names of functions, types, fields and constants in
-// folders of the module, and those of tests.
 func declared(t *testing.T, root string, folders ...string) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

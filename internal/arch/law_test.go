@@ -11,13 +11,12 @@ import (
 
 const module = "github.com/moorage-dev/moorage"
 
-// law says what the packages below a folder may import. Facts are below rules,
-// rules below translation, and so on up to the programs; the three programs'
-// packages never import each other.
+// law lists the permitted imports of a folder. Facts are below rules, rules below translation, up to the
+// programs. The three programs never import each other.
 type law struct {
 	folder string
-	own    []string // folders of this module; the folder itself always
-	others []string // prefixes of other modules' packages; nil: any
+	own    []string // in addition to the folder itself
+	others []string // prefixes; nil: any
 }
 
 var (
@@ -27,64 +26,48 @@ var (
 	shells   = slices.Concat(core, []string{"api", "internal/convert", "internal/watch", "internal/write", "internal/report", "internal/lead", "internal/serving", "internal/work", "internal/fair", "internal/connect", "internal/memory", "internal/served", "internal/announce", "internal/access", "internal/operation", "internal/tickets"})
 )
 
-// laws is ordered from the bottom up; the first whose folder matches counts.
+// ordered from the bottom up; the first match counts
 var laws = []law{
 	{"internal/ledger", nil, none},
 	{"internal/rules", []string{"internal/ledger"}, none},
 	{"internal/protocol", []string{"internal/ledger", "internal/rules"}, none},
 	{"api/client", []string{"api"}, append([]string{"k8s.io/client-go/"}, apiTypes...)},
-	// Integrators build on it: it must ask nothing of them but Kubernetes' own client.
+	// Integrators need only Kubernetes' own client.
 	{"api/ticket", []string{"api"}, append([]string{"k8s.io/client-go/"}, apiTypes...)},
 	{"api", nil, apiTypes},
-	// In-tree volumes are translated by Kubernetes' own library, which takes
-	// a logger; neither talks to a server.
+	// Kubernetes' own translation library takes a logger; neither talks to a server.
 	{"internal/convert", slices.Concat(core, []string{"api"}), append([]string{"k8s.io/csi-translation-lib", "k8s.io/klog/v2"}, apiTypes...)},
-	// Decides on csi-addons' objects, which it reads as they are, and talks to no server.
 	{"internal/networkfence", slices.Concat(core, []string{"api"}), apiTypes},
-	// Decides on the objects of external-snapshotter, and on claims, as they are.
 	{"internal/operation", slices.Concat(core, []string{"api"}), apiTypes},
 	{"internal/report", slices.Concat(core, []string{"api", "internal/convert"}), nil},
 	{"internal/watch", slices.Concat(core, []string{"api", "internal/convert", "internal/operation", "internal/work"}), nil},
 	{"internal/write", slices.Concat(core, []string{"api", "internal/convert", "internal/watch", "internal/report"}), nil},
-	// Decides on tickets, for the process that places pods.
 	{"internal/tickets", slices.Concat(core, []string{"api", "internal/write", "internal/work"}), nil},
 	{"internal/work", slices.Concat(core, []string{"internal/fair"}), nil},
-	// Knows who waits, and not for what.
+	// Knows waiting keys only.
 	{"internal/fair", nil, none},
-	// Know Leases, HTTP and certificates, and nothing of volumes.
 	{"internal/lead", nil, nil},
 	{"internal/serving", nil, nil},
 	{"internal/announce", nil, nil},
-	// Knows who may get metrics, and nothing of volumes.
 	{"internal/access", []string{"internal/connect", "internal/serving"}, nil},
 	{"internal/memory", nil, []string{"k8s.io/klog/v2"}},
-	// Knows how the API server is reached, and nothing of volumes.
 	{"internal/connect", []string{"api", "internal/lead"}, nil},
-	// Knows what API servers serve, and nothing of volumes.
 	{"internal/served", nil, []string{"k8s.io/apimachinery/"}},
-	// Knows a kubelet's folder, and nothing of Kubernetes' API.
 	{"internal/nodemounts", nil, none},
 	{"internal/arch", nil, none},
-	// What the command line shows is computed without a client; the rest reads
-	// and prints.
 	{"internal/kubectl/facts", slices.Concat(core, []string{"api", "docs", "internal/convert", "internal/operation"}),
 		append([]string{"k8s.io/component-helpers/", "k8s.io/klog/v2"}, apiTypes...)},
 	{"internal/kubectl/view", []string{"internal/kubectl/facts"}, none},
 	{"internal/kubectl", slices.Concat(shells, []string{"docs"}), nil},
 	{"webhook", shells, nil},
 	{"plugins", shells, nil},
-	// The attacher's rules are a core of their own; a volume's handle and gRPC's
-	// codes are all they know of the world.
 	{"controller/attacher/decide", []string{"internal/ledger"}, []string{"google.golang.org/grpc/codes"}},
-	// moorage-node says what it reads, and knows nothing of how volumes are decided on.
 	{"controller/node", []string{"api", "internal/connect", "internal/memory", "internal/nodemounts", "internal/access", "internal/serving"}, nil},
 	{"controller/networkfence", slices.Concat(shells, []string{"internal/networkfence"}), nil},
 	{"controller", shells, nil},
-	// The judge of all tests knows only the calls it gets.
 	{"test/sandbox/disk", nil, nil},
 }
 
-// violation says what is wrong with an import, or nothing.
 func violation(folder, imported string) string {
 	own, isOwn := strings.CutPrefix(imported, module+"/")
 	if isOwn && within(own, "cmd") {
@@ -114,14 +97,12 @@ func violation(folder, imported string) string {
 
 func within(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// standard says whether a package is of the standard library: its first
-// element has no dot.
+// Its first element has no dot.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")
 }
 
-// TestImportLaw checks every file of the module that is not a test.
 func TestImportLaw(t *testing.T) {
 	files := sources(t, ".")
 	if len(files) < 50 {
@@ -136,7 +117,6 @@ func TestImportLaw(t *testing.T) {
 	}
 }
 
-// TestImportLawCatches plants violations, and things that are none.
 func TestImportLawCatches(t *testing.T) {
 	for _, test := range []struct {
 		folder, imported string

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A log's field "reason" is a code, the same as in events, conditions and metrics:
-// an error or a message goes by another name.
+// A log's field "reason" is a code, as in events, conditions and metrics.
 func TestLogsHaveCodesForReasons(t *testing.T) {
 	fields := 0
 	for _, folder := range []string{"internal", "controller", "plugins", "webhook"} {
@@ -36,7 +35,6 @@ func TestLogsHaveCodesForReasons(t *testing.T) {
 	}
 }
 
-// worded says whether an expression is some error's or object's words.
 func worded(value ast.Expr) bool {
 	if call, ok := value.(*ast.CallExpr); ok {
 		value = call.Fun

@@ -10,20 +10,16 @@ import (
 	"testing"
 )
 
-// pure are the packages of the standard library that the core may import:
-// none of them does I/O, has a clock that the core calls, or randomness.
+// The core may import these packages: no I/O, clock or randomness.
 var pure = []string{
 	"cmp", "container/list", "crypto/sha256", "encoding/binary", "encoding/hex", "errors", "fmt", "iter", "maps", "math", "math/bits", "slices",
 	"strconv", "strings", "sync", "time", "unique",
 }
 
-// pureFolders are the packages of the core.
 var pureFolders = []string{"internal/ledger", "internal/rules", "internal/protocol", "controller/attacher/decide"}
 
-// clocks are the functions of time that read a clock or wait for one.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}
 
-// impurities lists what makes a file impure, as "line: what".
 func impurities(set *token.FileSet, f *ast.File) []string {
 	var found []string
 	add := func(n ast.Node, what string) {
@@ -59,9 +55,7 @@ func impurities(set *token.FileSet, f *ast.File) []string {
 	return found
 }
 
-// constant says whether a package variable is one for want of constants of its
-// type: an error, a literal, or a table, which is an array. TestTablesAreNotWritten
-// checks that nothing writes to it.
+// constant: an error, a literal, or a table (an array). TestTablesAreNotWritten guards the tables.
 func constant(spec *ast.ValueSpec) bool {
 	return !slices.ContainsFunc(spec.Values, func(e ast.Expr) bool {
 		switch e := e.(type) {
@@ -76,8 +70,7 @@ func constant(spec *ast.ValueSpec) bool {
 	}) && len(spec.Values) > 0
 }
 
-// TestCoreIsPure: ledger, rules, protocol and the attacher's rules have no clock, no I/O, no randomness, no
-// goroutines and no state of their own.
+// The core has no clock, I/O, randomness, goroutines or state.
 func TestCoreIsPure(t *testing.T) {
 	for _, folder := range pureFolders {
 		files := sources(t, folder)
@@ -92,7 +85,6 @@ func TestCoreIsPure(t *testing.T) {
 	}
 }
 
-// TestPurityCatches plants what the core must not do.
 func TestPurityCatches(t *testing.T) {
 	for name, text := range map[string]string{
 		"clock":     "package p\nimport \"time\"\nfunc f() time.Time { return time.Now() }",
@@ -116,8 +108,7 @@ func TestPurityCatches(t *testing.T) {
 	}
 }
 
-// TestTablesAreNotWritten: no function assigns to a package variable of the core, or
-// to an element or field of one, nor takes its address or a slice of it.
+// No function assigns to the core's package variables, or takes their address or a slice.
 func TestTablesAreNotWritten(t *testing.T) {
 	tables := 0
 	for _, folder := range pureFolders {
@@ -146,8 +137,6 @@ func TestTablesAreNotWritten(t *testing.T) {
 	}
 }
 
-// written lists the expressions of a file that are assigned to, or whose address or
-// slice is taken.
 func written(f *ast.File) []ast.Expr {
 	var list []ast.Expr
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -168,7 +157,6 @@ func written(f *ast.File) []ast.Expr {
 	return list
 }
 
-// root is the name at the beginning of an expression.
 func root(e ast.Expr) string {
 	for {
 		switch x := e.(type) {

@@ -15,14 +15,12 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// reasonNames are the prefixes of the constants that name the reason of a
-// condition, an event or a metric.
+// prefixes of the constants of reasons
 var reasonNames = []string{"Reason", "reason", "event"}
 
-// docs/reasons.md explains every reason that is none of the arbiter's codes: one
-// for each constant in the code, and no other.
+// docs/reasons.md explains every reason outside the arbiter's codes, and no other.
 func TestReasonsOfOthersAreDocumented(t *testing.T) {
-	inCode := map[string]string{v1alpha1.VolumeReserved: "api/v1alpha1"} // its constant does not begin as the others do
+	inCode := map[string]string{v1alpha1.VolumeReserved: "api/v1alpha1"} // its constant has another prefix
 	for _, folder := range []string{"api", "internal", "controller", "plugins", "webhook"} {
 		for _, s := range sources(t, folder) {
 			if within(s.folder, "internal/kubectl") || within(s.folder, "internal/serving") {
@@ -63,7 +61,6 @@ func TestReasonsOfOthersAreDocumented(t *testing.T) {
 	}
 }
 
-// reasonsIn lists the values of a file's constants that name reasons.
 func reasonsIn(file *ast.File) []string {
 	var found []string
 	for _, d := range file.Decls {
@@ -87,8 +84,6 @@ func reasonsIn(file *ast.File) []string {
 	return found
 }
 
-// namesReason says whether a constant's name is a prefix of reasonNames with
-// something after it.
 func namesReason(name string) bool {
 	return slices.ContainsFunc(reasonNames, func(prefix string) bool {
 		rest, ok := strings.CutPrefix(name, prefix)

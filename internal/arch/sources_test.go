@@ -13,7 +13,6 @@ import (
 	"testing"
 )
 
-// source is one parsed file that is not a test.
 type source struct {
 	path, folder string // from the module's root, with slashes
 	set          *token.FileSet
@@ -28,7 +27,6 @@ func (s source) imports() []string {
 	return list
 }
 
-// sources parses all files below a folder of the module.
 func sources(t *testing.T, folder string) []source {
 	t.Helper()
 	root := moduleRoot(t)
@@ -62,7 +60,6 @@ func sources(t *testing.T, folder string) []source {
 	return list
 }
 
-// moduleRoot is the nearest folder above that has a go.mod.
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()

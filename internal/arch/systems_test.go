@@ -12,7 +12,6 @@ import (
 	"testing"
 )
 
-// make systems fails where one of those that run side by side fails or can't begin, and says which has failed.
 func TestSystemsFailWithEachOfThem(t *testing.T) {
 	makefile, err := filepath.Abs("../../Makefile")
 	if err != nil {
@@ -50,7 +49,6 @@ func TestSystemsFailWithEachOfThem(t *testing.T) {
 				systems.Dir = dir
 				systems.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
 				out, err := systems.CombinedOutput()
-				// The scenarios are shown as they go, log or not.
 				bad := fails != "" && (fails != "scenarios" || how != "has no log")
 				if failed := err != nil; failed != bad {
 					t.Errorf("it ended with %v:\n%s", err, out)

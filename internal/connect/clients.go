@@ -15,39 +15,36 @@ import (
 	"github.com/moorage-dev/moorage/internal/lead"
 )
 
-// Config says how a process that leads by a Lease reaches the API server.
+// Config says how a process with a Lease reaches the API server.
 type Config struct {
-	// Kubeconfig is a file; empty: the service account of the process' pod.
+	// Kubeconfig is a file; empty: the pod's service account.
 	Kubeconfig string
 	// Name is the User-Agent.
 	Name string
-	// QPS and Burst limit the requests of each client a second.
+	// QPS and Burst limit each client's requests a second.
 	QPS   float32
 	Burst int
-	// WriteQPS is the limit of the clients that write, where it differs from
-	// QPS: negative is no limit, for a caller that has one of its own.
+	// WriteQPS, if not 0, is for the writing clients; negative: no limit.
 	WriteQPS float32
-	// WriteTimeout is how long a write may take; the API server knows it as well. Zero: as long as the
-	// request's context.
+	// WriteTimeout bounds a write, also in the API server. Zero: the request's context.
 	WriteTimeout time.Duration
-	// RenewDeadline is how long the leader tries to renew its Lease; one
-	// request takes at most half of it.
+	// RenewDeadline is how long the leader tries to renew; a request takes at most half of it.
 	RenewDeadline time.Duration
 	// Watches, if set, wraps the transport of reads and watches.
 	Watches func(http.RoundTripper) http.RoundTripper
 }
 
-// Clients are the clients of the API server: for reads and watches, for writes, which sends nothing
-// after its deadline, and for the Lease, which never waits behind the others.
+// Clients are for reads and watches; for writes, with a deadline; and for the Lease, which never waits
+// behind the others.
 type Clients struct {
 	Read, Write, Lease kubernetes.Interface
-	// ReadMoorage and WriteMoorage are for Moorage's own types.
+	// ReadMoorage and WriteMoorage are for Moorage's types.
 	ReadMoorage, WriteMoorage client.Interface
-	// ReadAny and WriteAny are for the types of others.
+	// ReadAny and WriteAny are for others' types.
 	ReadAny, WriteAny dynamic.Interface
 }
 
-// New makes the clients. It sends nothing yet.
+// New makes the clients and sends nothing.
 func New(config Config) (*Clients, error) {
 	read, err := Rest(config.Kubeconfig, config.Name)
 	if err != nil {

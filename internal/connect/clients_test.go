@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// server answers every request with 404 and keeps what it was asked.
 func server(t *testing.T) (config connect.Config, asked func() []*http.Request) {
 	t.Helper()
 	var mu sync.Mutex
@@ -34,7 +33,6 @@ func server(t *testing.T) (config connect.Config, asked func() []*http.Request) 
 	return config, func() []*http.Request { mu.Lock(); defer mu.Unlock(); return requests }
 }
 
-// TestClients sends one request by each client and looks at what arrives.
 func TestClients(t *testing.T) {
 	config, asked := server(t)
 	clients, err := connect.New(config)
@@ -75,7 +73,6 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestNoServer asks for words that say what to do.
 func TestNoServer(t *testing.T) {
 	for _, file := range []string{"", filepath.Join(t.TempDir(), "none")} {
 		_, err := connect.New(connect.Config{Kubeconfig: file, Name: "a-process"})

@@ -9,8 +9,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// AddFlags adds the flags of every process: --kubeconfig, with its value as default, and -v, klog's
-// verbosity.
+// AddFlags adds --kubeconfig, with its value as default, and klog's -v.
 func AddFlags(flags *pflag.FlagSet, kubeconfig *string) {
 	flags.StringVar(kubeconfig, "kubeconfig", *kubeconfig, "kubeconfig file; without one, the service account of the pod it runs in")
 	logging := flag.NewFlagSet("", flag.ContinueOnError)

@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A write is sent once, whatever its answer asks for: the first answer is the one that may be of a write that was carried
-// out, as one of a gateway before the API server.
+// A gateway may answer for a write that was carried out: the first answer counts.
 func TestWritesAreSentOnce(t *testing.T) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
 		sent := 0

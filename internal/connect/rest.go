@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Rest is the connection to the API server: by a kubeconfig file, or, without one, by the service
-// account of the process's pod. name is the User-Agent, by which audit logs and managedFields identify
-// the writer.
+// Rest is the connection by a kubeconfig file, or else the pod's service account. name is the User-Agent,
+// for audit logs and managedFields.
 func Rest(kubeconfig, name string) (*rest.Config, error) {
 	config, err := find(kubeconfig)
 	if err != nil {
@@ -23,8 +22,7 @@ func Rest(kubeconfig, name string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Kube returns a client for a process that asks for little, and once. An error names what
-// failed.
+// Kube returns a client for a few requests. An error names the failed part.
 func Kube(kubeconfig, name string) (kubernetes.Interface, error) {
 	config, err := Rest(kubeconfig, name)
 	if err != nil {
@@ -44,8 +42,7 @@ func find(kubeconfig string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
-// Protobuf returns a copy that asks for and sends protobuf, which the API
-// server spends less on. It is for the built-in types: custom resources have no
+// Protobuf returns a copy for cheaper protobuf. It is for built-in types only: custom resources have no
 // protobuf.
 func Protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// nodeAffinity makes a fact of the node affinity of a PersistentVolume.
 func nodeAffinity(a *corev1.VolumeNodeAffinity) ledger.NodeAffinity {
 	if a == nil || a.Required == nil {
 		return ledger.NodeAffinity{}

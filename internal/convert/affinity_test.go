@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// TestNodeAffinityTwin compares the ledger's matching of node affinities with
-// Kubernetes' own, for any terms, broken ones too, and any node.
+// The ledger's matching equals Kubernetes' own, for any terms and nodes.
 func TestNodeAffinityTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		for range 50 {
@@ -55,7 +54,6 @@ func drawSelector(t *rapid.T) *corev1.NodeSelector {
 	return selector
 }
 
-// drawRequirement draws a requirement, mostly a valid one.
 func drawRequirement(key *rapid.Generator[string]) *rapid.Generator[corev1.NodeSelectorRequirement] {
 	return rapid.Custom(func(t *rapid.T) corev1.NodeSelectorRequirement {
 		operator := rapid.SampledFrom([]corev1.NodeSelectorOperator{
@@ -75,8 +73,6 @@ func drawRequirement(key *rapid.Generator[string]) *rapid.Generator[corev1.NodeS
 	})
 }
 
-// A PersistentVolume without node affinity can be used everywhere, one with unmet terms nowhere; equal
-// affinities share memory.
 func TestNodeAffinityOfPersistentVolumes(t *testing.T) {
 	zone := func(zone string) *corev1.VolumeNodeAffinity {
 		return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{

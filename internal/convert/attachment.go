@@ -16,15 +16,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// AnnotationNodeID on a VolumeAttachment is where external-attacher keeps the
-// driver's name for the node, for the day its CSINode is gone
+// AnnotationNodeID keeps external-attacher's driver name for the node, for when its CSINode is gone
 // (pkg/controller/csi_handler.go).
 const AnnotationNodeID = "csi.alpha.kubernetes.io/node-id"
 
-// AttacherFinalizer is the finalizer of a driver's external-attacher on its
-// VolumeAttachments and PersistentVolumes: the driver's name with everything
-// but letters, digits and "-" replaced, and "X" after a "-" at its end
-// (pkg/controller/util.go).
+// AttacherFinalizer is the finalizer of a driver's external-attacher: the driver's name with all but
+// letters, digits and "-" replaced, and "X" after a final "-" (pkg/controller/util.go).
 func AttacherFinalizer(driver string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -39,12 +36,11 @@ func AttacherFinalizer(driver string) string {
 	return "external-attacher/" + name
 }
 
-// maxNodeID is the longest nodeID that a CSINode may state, in bytes. The annotation of a
-// VolumeAttachment may be longer, and is told in its VolumeHold.
+// maxNodeID is a CSINode's longest nodeID in bytes. A VolumeAttachment's annotation may be longer.
 const maxNodeID = 256
 
-// keptBy names a finalizer that keeps a VolumeAttachment once its attacher has taken its
-// own off: the volume is detached then. It is empty while the attacher's is there.
+// keptBy names a finalizer that keeps a VolumeAttachment without its attacher's: the volume is detached.
+// Empty while the attacher's is there.
 func keptBy(a *storagev1.VolumeAttachment) string {
 	if len(a.Finalizers) == 0 || slices.Contains(a.Finalizers, AttacherFinalizer(a.Spec.Attacher)) {
 		return ""
@@ -52,8 +48,7 @@ func keptBy(a *storagev1.VolumeAttachment) string {
 	return a.Finalizers[0]
 }
 
-// Attachment makes a fact of a VolumeAttachment. The fact holds even with an
-// error, which says that its inline source is broken.
+// Attachment makes a fact of a VolumeAttachment, valid even with an error about its inline source.
 func Attachment(a *storagev1.VolumeAttachment) (ledger.Attachment, error) {
 	fact := ledger.Attachment{
 		Name: a.Name, UID: string(a.UID), Version: a.ResourceVersion,
@@ -97,8 +92,7 @@ type holder struct {
 	PodUID     string `json:"podUID,omitempty"`
 }
 
-// noteOf makes a note of the annotation of a VolumeAttachment; zero if there is none that can be read: then a
-// VolumeHold is written.
+// noteOf is zero if the annotation can't be read: then a VolumeHold is written.
 func noteOf(text string) ledger.Note {
 	var a holder
 	if text == "" || json.Unmarshal([]byte(text), &a) != nil || a.NodeUID == "" {
@@ -110,7 +104,7 @@ func noteOf(text string) ledger.Note {
 	}
 }
 
-// NoteText is the annotation for a note; empty for none.
+// NoteText is a note's annotation; empty: none.
 func NoteText(n ledger.Note) (string, error) {
 	if n == (ledger.Note{}) {
 		return "", nil
@@ -130,9 +124,8 @@ func callError(e *storagev1.VolumeError) ledger.CallError {
 	return fact
 }
 
-// ErrorCode is the gRPC code of a driver's error, 0 if it can't be told. Kubernetes 1.34
-// drops the field by default, and attachers write gRPC's own text of an error, which
-// begins with its code, perhaps after words of their own.
+// ErrorCode is a driver error's gRPC code; 0: unknown. Kubernetes 1.34 drops the field by default, and
+// attachers write gRPC's text, which has the code, perhaps after their own words.
 func ErrorCode(e *storagev1.VolumeError) int32 {
 	if e.ErrorCode != nil {
 		return *e.ErrorCode

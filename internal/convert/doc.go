@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert is the only package with both vocabularies: it makes the ledger's facts from
-// Kubernetes' and Moorage's objects, and objects from facts. It knows the API's types only, has no
-// client, no state and no clock, and never panics on any object.
+// Package convert makes the ledger's facts from Kubernetes' and Moorage's objects, and back. It has no
+// client, state or clock, and never panics.
 //
-// In-tree volumes that Kubernetes migrates to CSI are translated first, so that both spellings of a
-// disk are one volume: all except GCE's, whose project (and zone, inline) the translation does not
-// know. iSCSI and FC stay unchanged: their attach does nothing, and their kubelet still waits for their
-// name in volumesAttached (kubernetes pkg/volume/{iscsi,fc}).
+// It translates migrated in-tree volumes, so that a disk is one volume: except GCE's, whose project is
+// unknown. iSCSI and FC stay: kubelets wait for their names in volumesAttached (kubernetes
+// pkg/volume/{iscsi,fc}).
 package convert

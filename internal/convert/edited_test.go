@@ -12,9 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A VolumeHold was edited, so that its number of transitions is the largest, or one that can still be
-// counted on. The volume gets its node for a ticket all the same, with a number that the API server takes, that
-// counts for a VolumeAttachment, and that is not lower.
+// A VolumeHold's edited number of transitions may be the largest. The next number is valid, and not lower.
 func TestEditedTransitions(t *testing.T) {
 	disk, now := ledger.VolumeID{Driver: "disk", Handle: "d"}, time.Unix(2000, 0)
 	for edited, want := range map[int64]int64{math.MaxInt64: ledger.MaxTransitions, ledger.MaxTransitions: ledger.MaxTransitions, ledger.MaxTransitions - 2: ledger.MaxTransitions - 1} {
@@ -44,8 +42,7 @@ func TestEditedTransitions(t *testing.T) {
 	}
 }
 
-// Edited times and counts are counted on without an overflow: the API server would refuse the next
-// number.
+// The API server would refuse an overflow.
 func TestEditedCounts(t *testing.T) {
 	ticket := &v1alpha1.VolumeTicket{Status: v1alpha1.VolumeTicketStatus{Interruptions: math.MaxInt64, NodeGone: &v1alpha1.NodeGoneProgress{ElapsedSeconds: math.MaxInt64}}}
 	hold := &v1alpha1.VolumeHold{Status: v1alpha1.VolumeHoldStatus{ForceDetach: &v1alpha1.ForceDetachProgress{ElapsedSeconds: math.MaxInt64}}}

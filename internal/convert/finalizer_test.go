@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A VolumeAttachment that its attacher has detached, and that a foreign finalizer keeps, does not wait
-// for the driver (I7): external-attacher has taken its finalizer off and written attached=false
-// (csi_handler.go, markAsDetached).
+// A detached VolumeAttachment with a foreign finalizer does not wait for the driver (I7): external-attacher
+// has written attached=false (csi_handler.go, markAsDetached).
 func TestFinalizerOfSomebodyElseIsTold(t *testing.T) {
 	now, disk := time.Unix(1000, 0), ledger.VolumeID{Driver: "disk", Handle: "data"}
 	key, pv := ledger.ClaimKey{Namespace: "shop", Name: "data"}, "pv"

@@ -16,21 +16,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// listed bounds the lists of a VolumeHold, as its schema does.
+// listed bounds a VolumeHold's lists, as its schema does.
 const listed = 256
 
 const (
-	// reasonUnknown is the reason of condition Attached if the place is unknown.
+	// reasonUnknown is Attached's reason for an unknown place.
 	reasonUnknown = "Unknown"
-	// reasonLeft is its reason when the volume may be at the holder's node without
-	// an attachment.
+	// reasonLeft: the volume may be at the holder's node without an attachment.
 	reasonLeft = "LeftAttached"
-	// reasonDetached is its reason when the volume has left its last node. Any
-	// other reason of Attached=False is why the driver does not attach it.
+	// reasonDetached: the volume has left its last node. Other reasons of Attached=False are why the driver
+	// does not attach it.
 	reasonDetached = "Detached"
 )
 
-// Hold makes a fact of a VolumeHold. It is the inverse of HoldObject.
+// Hold makes a fact of a VolumeHold. It is HoldObject's inverse.
 func Hold(h *v1alpha1.VolumeHold) ledger.HoldSeen {
 	status := &h.Status
 	fact := ledger.Hold{
@@ -71,8 +70,7 @@ func fenceOf(f *v1alpha1.FencedNode) ledger.Fence {
 	return fact
 }
 
-// fenced is a VolumeHold's entry about a node from which its volume is taken by force. fenceOf is its
-// inverse.
+// fenced is the entry about a forced node; fenceOf's inverse.
 func fenced(c HoldContext, f ledger.Fence) v1alpha1.FencedNode {
 	out := v1alpha1.FencedNode{
 		Node: string(f.Node), NodeUID: types.UID(f.NodeUID), BootID: f.BootID, SystemUUID: f.SystemUUID,
@@ -83,8 +81,7 @@ func fenced(c HoldContext, f ledger.Fence) v1alpha1.FencedNode {
 	return out
 }
 
-// fencedSince is the first time of a node's entry: for the same Node, VolumeAttachment and rule, the
-// former value. It is for people.
+// fencedSince, for people, keeps the value for the same Node, VolumeAttachment and rule.
 func fencedSince(c HoldContext, is *v1alpha1.FencedNode) *metav1.Time {
 	if c.Old != nil {
 		for i := range c.Old.Status.Fenced {
@@ -98,7 +95,7 @@ func fencedSince(c HoldContext, is *v1alpha1.FencedNode) *metav1.Time {
 	return &now
 }
 
-// outage is the ledger's form of the two times that tell an outage; 0 for none.
+// outage is the ledger's form of an outage's two times; 0: none.
 func outage(notReady *metav1.Time, renewed *metav1.MicroTime) (since, lease int64) {
 	if notReady != nil {
 		since = notReady.Unix()
@@ -109,7 +106,6 @@ func outage(notReady *metav1.Time, renewed *metav1.MicroTime) (since, lease int6
 	return since, lease
 }
 
-// times is the API's form of them.
 func times(since, lease int64) (notReady *metav1.Time, renewed *metav1.MicroTime) {
 	if since != 0 {
 		notReady = &metav1.Time{Time: time.Unix(since, 0)}
@@ -129,17 +125,15 @@ func forceOf(f *v1alpha1.ForceDetachProgress) *ledger.Force {
 	return fact
 }
 
-// mostElapsed is the longest time that an object is believed to have counted. A sum of two such times
-// does not overflow.
+// mostElapsed bounds an object's counted time. A sum of two does not overflow.
 const mostElapsed = 100 * 365 * 24 * time.Hour
 
-// Elapsed returns an object's number of seconds as a duration, at most mostElapsed: the number may have
-// been edited.
+// Elapsed returns an object's seconds, at most mostElapsed: the number may have been edited.
 func Elapsed(seconds int64) time.Duration {
 	return time.Duration(min(seconds, int64(mostElapsed/time.Second))) * time.Second
 }
 
-// progress is a VolumeHold's entry about a rule's time. forceOf is its inverse.
+// progress is the entry about a rule's time; forceOf's inverse.
 func progress(f *ledger.Force) *v1alpha1.ForceDetachProgress {
 	out := &v1alpha1.ForceDetachProgress{
 		Rule: v1alpha1.ForceDetachRule(f.Rule), Node: string(f.Node), NodeUID: types.UID(f.NodeUID),
@@ -149,7 +143,6 @@ func progress(f *ledger.Force) *v1alpha1.ForceDetachProgress {
 	return out
 }
 
-// concern takes a hold's faults from its conditions.
 func concern(fact *ledger.Hold, list []metav1.Condition) {
 	if c := meta.FindStatusCondition(list, v1alpha1.HoldDetachPending); c != nil {
 		fact.Reason, fact.Message = ledger.Code(c.Reason), c.Message
@@ -174,22 +167,21 @@ func concern(fact *ledger.Hold, list []metav1.Condition) {
 	}
 }
 
-// HoldVolume is the volume that a VolumeHold is about.
+// HoldVolume is a VolumeHold's volume.
 func HoldVolume(h *v1alpha1.VolumeHold) ledger.VolumeID {
-	v, _ := volumeID(h.Spec.Driver, h.Spec.Handle) // zero for a hold that names nothing
+	v, _ := volumeID(h.Spec.Driver, h.Spec.Handle) // zero: the hold names nothing
 	return v
 }
 
-// HoldContext is what HoldObject needs beside the hold itself.
+// HoldContext is HoldObject's other input.
 type HoldContext struct {
 	Volume ledger.VolumeID
-	Claim  ledger.ClaimKey      // for people; zero when there is none
-	Old    *v1alpha1.VolumeHold // as known last, for the times of its conditions; may be nil
+	Claim  ledger.ClaimKey      // for people; zero: none
+	Old    *v1alpha1.VolumeHold // the last known, for its conditions' times; may be nil
 	Now    time.Time
 }
 
-// HoldObject makes the VolumeHold to write of a hold. Its resource version is
-// that of the hold, so that it replaces exactly what the hold was made of.
+// HoldObject makes a hold's VolumeHold, with its resource version: it replaces exactly the hold's origin.
 func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	object := &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{
@@ -223,11 +215,9 @@ func HoldObject(c HoldContext, h ledger.Hold) *v1alpha1.VolumeHold {
 	return object
 }
 
-// conditions sets the conditions that the hold's state asks for, and keeps the times of existing ones.
-// Other conditions go.
+// conditions sets the state's conditions, keeps existing times, and drops other conditions.
 func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus) {
-	// A VolumeHold has no status subresource, so that this very write makes the
-	// generation that the conditions speak of.
+	// A VolumeHold has no status subresource: this write makes the conditions' generation.
 	var old []metav1.Condition
 	generation := int64(1)
 	if c.Old != nil {
@@ -266,8 +256,7 @@ func conditions(c HoldContext, h ledger.Hold, status *v1alpha1.VolumeHoldStatus)
 	}
 }
 
-// safeToDetach says whether a detach that is pending for a reason would be safe:
-// one that the driver refuses, or does not answer, had been proved to be.
+// safeToDetach: a detach that the driver refuses, or does not answer, had been proved safe.
 func safeToDetach(reason ledger.Code) metav1.ConditionStatus {
 	if rules.CallOf(reason) == rules.CallDetach {
 		return metav1.ConditionTrue
@@ -275,7 +264,7 @@ func safeToDetach(reason ledger.Code) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// orDetached is the node that a VolumeHold names; an absent name is no node.
+// orDetached: an absent name is no node.
 func orDetached(n string) ledger.NodeName {
 	if n == "" {
 		return ledger.Detached
@@ -283,7 +272,7 @@ func orDetached(n string) ledger.NodeName {
 	return ledger.NodeName(n)
 }
 
-// orNone is a VolumeHold's name of a node. orDetached is its inverse.
+// orNone is orDetached's inverse.
 func orNone(n ledger.NodeName) string {
 	if n == ledger.Detached {
 		return ""

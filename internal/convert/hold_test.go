@@ -38,7 +38,6 @@ func fenceGen() *rapid.Generator[ledger.Fence] {
 	})
 }
 
-// A hold as the arbiter makes them: a State that goes with its other fields.
 func holdGen() *rapid.Generator[ledger.Hold] {
 	return rapid.Custom(func(t *rapid.T) ledger.Hold {
 		some := func(label string) []ledger.Requester {
@@ -96,7 +95,7 @@ func holdGen() *rapid.Generator[ledger.Hold] {
 	})
 }
 
-// A written hold is the same when it is read again: otherwise it would be written without end.
+// Otherwise a hold would be written without end.
 func TestHoldsSurviveTheAPI(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	proptest.Check(t, func(t *rapid.T) {
@@ -147,7 +146,6 @@ func TestHoldsAreBounded(t *testing.T) {
 	}
 }
 
-// Volumes that can't be detached, with the cause; and free ones.
 func TestHoldConditions(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	old := &v1alpha1.VolumeHold{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
@@ -177,7 +175,6 @@ func TestHoldConditions(t *testing.T) {
 	}
 }
 
-// The time of a condition is its last change's.
 func TestHoldConditionTime(t *testing.T) {
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
 	hold := ledger.Hold{Node: "n", State: ledger.HoldDetachPending, Reason: "InUse", Message: "in use"}

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attacher attaches an in-tree PersistentVolume by its translation, perhaps with other access modes.
 func TestMigratedAccess(t *testing.T) {
 	const (
 		rwo = corev1.ReadWriteOnce
@@ -42,9 +41,8 @@ func TestMigratedAccess(t *testing.T) {
 	}
 }
 
-// Nodes have the later labels of zone and region, and the driver's own. The node affinity of an
-// old PersistentVolume may name the earlier labels. kube-scheduler translates it for five in-tree
-// plugins, and not for vSphere and Azure File.
+// An old PersistentVolume names earlier zone labels. kube-scheduler translates them for five in-tree
+// plugins, not for vSphere and Azure File.
 func TestMigratedAffinity(t *testing.T) {
 	in := func(zone string, keys ...string) *corev1.VolumeNodeAffinity {
 		var match []corev1.NodeSelectorRequirement

@@ -19,17 +19,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// annotationManaged is written by kubelets that leave attach and detach to a
-// controller (pkg/volume/util, ControllerManagedAttachAnnotation).
+// annotationManaged is of kubelets that leave attach and detach to a controller (pkg/volume/util,
+// ControllerManagedAttachAnnotation).
 const annotationManaged = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-// TaintShutdown is put on a Node by the cloud's node lifecycle controller while the cloud
-// says that the machine is off, and taken away when the Node is Ready
+// TaintShutdown is the cloud's taint while the machine is off, until the Node is Ready
 // (k8s.io/cloud-provider/api, TaintNodeShutdown).
 const TaintShutdown = "node.cloudprovider.kubernetes.io/shutdown"
 
-// Node makes a fact of a Node. The bootID of a status older than the Node does not count: it may be of
-// an earlier boot.
+// Node makes a fact of a Node. A status older than the Node may have an earlier boot's bootID, which does
+// not count.
 func Node(n *corev1.Node) ledger.NodeState {
 	fact := ledger.NodeState{
 		Name: ledger.NodeName(n.Name), UID: string(n.UID), Version: n.ResourceVersion,
@@ -71,9 +70,8 @@ func Node(n *corev1.Node) ledger.NodeState {
 	return fact
 }
 
-// fencedConditions are the conditions of a Node that say that the machine writes no more. A condition
-// that is not later than the kubelet's last report of Ready does not count: the machine has run since
-// it was set. On a Node without a time of its kubelet's last report, no condition counts.
+// fencedConditions say that the machine writes no more. A condition not later than the kubelet's last
+// report of Ready does not count: the machine has run since. Without that time, none counts.
 func fencedConditions(n *corev1.Node) []ledger.FencedCondition {
 	var heard metav1.Time
 	for i := range n.Status.Conditions {
@@ -97,8 +95,7 @@ func fencedConditions(n *corev1.Node) []ledger.FencedCondition {
 	return slices.CompactFunc(list, func(a, b ledger.FencedCondition) bool { return a.Type == b.Type })
 }
 
-// cutOff lists the drivers with a storage that has cut the machine off, by the controller's conditions
-// of the Node.
+// cutOff lists drivers whose storage has cut the machine off, by the Node's conditions.
 func cutOff(n *corev1.Node) []string {
 	var list []string
 	for i := range n.Status.Conditions {
@@ -111,13 +108,12 @@ func cutOff(n *corev1.Node) []string {
 	return slices.Compact(list)
 }
 
-// maxIdentity is how long a systemUUID or bootID may be in a VolumeHold, in bytes. The API
-// server sets no limit to them in a Node.
+// maxIdentity bounds a systemUUID or bootID in a VolumeHold, in bytes: a Node has no limit.
 const maxIdentity = 128
 
-// identity is a machine's name from others, only compared for equality, in a form that a VolumeHold
-// keeps unchanged. A name that is too long, not UTF-8, or special to the ledger is replaced by its
-// SHA-256: a hold that the API server refuses would keep its volume in place without end.
+// identity is a machine's name, only compared for equality, in a form that a VolumeHold keeps unchanged. A
+// name too long, not UTF-8, or special to the ledger becomes its SHA-256: a refused hold would keep its
+// volume in place without end.
 func identity(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) && s != ledger.OtherMachine {
 		return s
@@ -126,7 +122,7 @@ func identity(s string, most int) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// NodeLease makes a fact of a node's Lease, which has the node's name.
+// NodeLease makes a fact of a node's Lease.
 func NodeLease(l *coordinationv1.Lease) ledger.NodeLease {
 	fact := ledger.NodeLease{Node: ledger.NodeName(l.Name)}
 	if l.Spec.RenewTime != nil {
@@ -149,7 +145,7 @@ func readiness(n *corev1.Node) ledger.Readiness {
 	return ledger.ReadyUnknown
 }
 
-// readySince is when the condition Ready last changed, in seconds, by its writer's clock; 0: unknown.
+// readySince is Ready's last change in seconds, by its writer's clock; 0: unknown.
 func readySince(n *corev1.Node) int64 {
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady && !c.LastTransitionTime.IsZero() {

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// reportingTest is a Node, and whether its kubelet has reported.
 type reportingTest struct {
 	name       string
 	created    metav1.Time
@@ -45,7 +44,6 @@ func (test reportingTest) run(t *testing.T) {
 	}
 }
 
-// registered is when the kubelets of these tests registered.
 var registered = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
 func condition(typ corev1.NodeConditionType, status corev1.ConditionStatus, heartbeat, transition metav1.Time) corev1.NodeCondition {
@@ -92,7 +90,7 @@ func TestReporting(t *testing.T) {
 	}
 }
 
-// A node that was silent until the lifecycle controller wrote Unknown looks new by its times.
+// The silent node's times look new after the lifecycle controller's Unknown.
 func TestReportingByFields(t *testing.T) {
 	later, after := metav1.NewTime(registered.Add(7*time.Second)), metav1.NewTime(registered.Add(time.Hour))
 	back := []corev1.NodeCondition{
@@ -138,8 +136,7 @@ func TestReportingByFields(t *testing.T) {
 	}
 }
 
-// A kubelet with a clock hours behind the API server's, or ahead, is believed like any other: its boot
-// from its registration on, and its list from its first status on.
+// The kubelet's clock may be hours off.
 func TestReportingByAnyClock(t *testing.T) {
 	for _, off := range []time.Duration{-3 * time.Hour, -time.Minute, 0, time.Minute, 3 * time.Hour} {
 		began, later := metav1.NewTime(registered.Add(off)), metav1.NewTime(registered.Add(off+10*time.Second))
@@ -163,9 +160,8 @@ func TestReportingByAnyClock(t *testing.T) {
 	}
 }
 
-// Fields of a status as an API server of 1.37 notes them: of a kubelet that has written after it
-// registered, of the node lifecycle controller that wrote Unknown, and of both if that added the
-// conditions.
+// Fields as API server 1.37 notes them: a kubelet's write, the node lifecycle controller's Unknown, and
+// both.
 const (
 	fieldsRegistered = `{"f:metadata":{"f:annotations":{".":{},"f:volumes.kubernetes.io/controller-managed-attach-detach":{}},"f:labels":{".":{},"f:kubernetes.io/hostname":{}}}}`
 	fieldsWritten    = `{"f:status":{"f:conditions":{"k:{\"type\":\"MemoryPressure\"}":{"f:lastHeartbeatTime":{}},"k:{\"type\":\"Ready\"}":{"f:lastHeartbeatTime":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{}}}}}`
@@ -177,7 +173,6 @@ const (
 	fieldsAdded      = `{"f:status":{"f:conditions":{".":{},"k:{\"type\":\"MemoryPressure\"}":{".":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:type":{}}}}}`
 )
 
-// fieldsNoted are entries of managedFields, each of a time.
 func fieldsNoted(at metav1.Time, all ...string) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, fields := range all {
@@ -186,8 +181,8 @@ func fieldsNoted(at metav1.Time, all ...string) []metav1.ManagedFieldsEntry {
 	return out
 }
 
-// A Node that was made again from a file (kubectl replace --force, a backup) has the file's status. Its
-// kubelet has not written it, and its boot is not another: mounts of the running boot are not detached.
+// A Node from a file (kubectl replace --force, a backup) has the file's status: mounts of the running boot
+// stay.
 func TestNodeMadeAgainFromAFileClearsNothing(t *testing.T) {
 	then, now, disk := time.Unix(100_000, 0), time.Unix(200_000, 0), ledger.VolumeID{Driver: "disk", Handle: "data"}
 	node := func(uid, version, boot string, created, heartbeat time.Time, inUse ...corev1.UniqueVolumeName) *corev1.Node {
@@ -263,7 +258,7 @@ func TestNode(t *testing.T) {
 	if got.SystemUUID != "machine" || got.BootID != "boot" || got.ProviderID != "cloud://n" {
 		t.Errorf("the machine is %q %q %q", got.SystemUUID, got.BootID, got.ProviderID)
 	}
-	// Doubled entries count once: the ledger compares lengths.
+	// The ledger compares lengths: doubled entries count once.
 	if !slices.Equal(got.InUse, []ledger.VolumeID{v1}) || !slices.Equal(got.Reported, []ledger.VolumeID{v2}) {
 		t.Errorf("in use %v, reported %v", got.InUse, got.Reported)
 	}
@@ -273,8 +268,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// A condition of being fenced counts if it was set after the kubelet wrote the condition Ready
-// last, by the times that both name.
+// The condition must be later than the kubelet's last Ready, by both objects' times.
 func TestFencedConditions(t *testing.T) {
 	fenced := func(name string, status corev1.ConditionStatus, since int64) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: corev1.NodeConditionType(name), Status: status, LastTransitionTime: metav1.Unix(since, 0)}

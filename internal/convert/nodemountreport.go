@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// NodeWord makes a fact of a NodeMountReport. A volume that is not known to be absent is there; a volume
-// with an unreadable driver or handle leaves the report incomplete, unless the folder identifies it.
+// NodeWord makes a fact of a NodeMountReport. A volume not known to be absent is there. An unreadable
+// driver or handle makes the report incomplete, unless the folder identifies the volume.
 func NodeWord(n *v1alpha1.NodeMountReport) ledger.NodeWord {
 	status := &n.Status
 	word := ledger.NodeWord{
@@ -23,7 +23,7 @@ func NodeWord(n *v1alpha1.NodeMountReport) ledger.NodeWord {
 		Whole:  len(status.Unknown) == 0 && (!status.Truncated || len(status.Unlisted) > 0),
 	}
 	if word.Looked > word.Look {
-		word.Looked = 0 // an unasked look: the status is of another object, or was edited
+		word.Looked = 0 // an unasked look: another object's status, or edited
 	}
 	for _, u := range status.Unlisted {
 		word.Unlisted = append(word.Unlisted, ledger.Unlisted{Driver: u.Driver, Digests: slices.Sorted(slices.Values(u.Digests))})
@@ -56,15 +56,14 @@ func NodeWord(n *v1alpha1.NodeMountReport) ledger.NodeWord {
 	return word
 }
 
-// mounted says whether anything of a volume is mounted, or may be.
+// mounted is true in doubt.
 func mounted(v *v1alpha1.ReportedVolume) bool {
 	return v.Mounted != v1alpha1.NodeNo || v.MoreFileSystems || v.MorePods || slices.ContainsFunc(v.Published, func(p v1alpha1.PublishedPod) bool { return p.Mounted != v1alpha1.NodeNo })
 }
 
-// UnreadOf is what the folder of an entry without a driver or a handle says of it; false where it
-// does not say which volume it is. A record of a file system's staging that can't be read, with
-// nothing mounted beside it, leaves open whether the volume is there: the kubelet writes it before
-// each call of the driver, and drivers need not mount anything.
+// UnreadOf reads an entry's folder without driver or handle; false: the volume is unidentified. An
+// unreadable staging record without a mount leaves open whether a file system's volume is there: the
+// kubelet writes it before each call of the driver, and drivers need not mount anything.
 func UnreadOf(v *v1alpha1.ReportedVolume) (ledger.Unread, bool) {
 	driver, digest := stagedFolder(v)
 	switch {
@@ -88,8 +87,7 @@ func UnreadOf(v *v1alpha1.ReportedVolume) (ledger.Unread, bool) {
 	return ledger.Unread{}, false
 }
 
-// stagedFolder is the driver and the digest of a handle in the path of a volume with a file system;
-// empty for another form.
+// stagedFolder is the driver and the handle's digest in a path; empty for another form.
 func stagedFolder(v *v1alpha1.ReportedVolume) (driver, digest string) {
 	parts := strings.Split(v.Path, "/")
 	if v.Mode != "Filesystem" || len(parts) != 6 || parts[0] != "plugins" || parts[1] != "kubernetes.io" || parts[2] != "csi" || parts[5] != "globalmount" {
@@ -101,29 +99,26 @@ func stagedFolder(v *v1alpha1.ReportedVolume) (driver, digest string) {
 	return parts[3], parts[4]
 }
 
-// isSubpath says whether an entry is about a mount of a subpath that no pod's folder names: its
-// path has the name of the PersistentVolume.
+// isSubpath: no pod's folder names the subpath; its path has the PersistentVolume's name.
 func isSubpath(v *v1alpha1.ReportedVolume) bool {
 	parts := strings.Split(v.Path, "/")
 	return isNameless(v) && len(parts) == 4 && parts[0] == "pods" && parts[2] == "volume-subpaths" && parts[3] == v.PersistentVolume
 }
 
-// isOwnVolume says whether an entry is about a pod's folder with a record of a volume of the pod's own,
-// where the PersistentVolume of its name may be mounted as well.
+// isOwnVolume: a pod's folder records the pod's own volume, but the PersistentVolume of its name may be
+// mounted too.
 func isOwnVolume(v *v1alpha1.ReportedVolume) bool {
 	parts := strings.Split(v.Path, "/")
 	return isNameless(v) && v.Mounted == v1alpha1.NodeYes && len(parts) == 5 &&
 		parts[0] == "pods" && parts[2] == "volumes" && parts[3] == "kubernetes.io~csi" && parts[4] == v.PersistentVolume
 }
 
-// isNameless says whether only the name of a PersistentVolume identifies the volume of an entry of a
-// file system.
+// isNameless: only a PersistentVolume's name identifies the file system's volume.
 func isNameless(v *v1alpha1.ReportedVolume) bool {
 	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem"
 }
 
-// isUnread says whether an entry is about a pod's unreadable record, with nothing mounted: only the
-// volume of the folder's PersistentVolume may be there.
+// isUnread: a pod's unreadable record, nothing mounted. Only the folder's PersistentVolume may be there.
 func isUnread(v *v1alpha1.ReportedVolume) bool {
 	return v.Driver == "" && v.Handle == "" && v.PersistentVolume != "" && v.Mode == "Filesystem" &&
 		v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo &&

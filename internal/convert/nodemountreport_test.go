@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume that is not known to be absent is there; an unreadable one may be any.
+// A volume counts as absent only if it is known to be.
 func TestNodeWord(t *testing.T) {
 	const yes, no, unknown = v1alpha1.NodeYes, v1alpha1.NodeNo, v1alpha1.NodeUnknown
 	volume := func(handle string, staged, mounted v1alpha1.NodeAnswer, pods ...v1alpha1.PublishedPod) v1alpha1.ReportedVolume {
@@ -70,8 +70,7 @@ func TestNodeWord(t *testing.T) {
 	}
 }
 
-// A node answers no unasked number: an answer to an earlier object's question, as in a restored copy,
-// is none to the next object's.
+// A restored copy may answer an earlier object's question.
 func TestNodeWordAnswersWhatIsAsked(t *testing.T) {
 	word := NodeWord(&v1alpha1.NodeMountReport{Spec: v1alpha1.NodeMountReportSpec{Look: 3}, Status: v1alpha1.NodeMountReportStatus{Looked: 9}})
 	if word.Looked != 0 {
@@ -79,8 +78,8 @@ func TestNodeWordAnswersWhatIsAsked(t *testing.T) {
 	}
 }
 
-// A pod's unreadable record is of its folder's PersistentVolume, if that is known, nothing is mounted,
-// and the volume has a file system.
+// The record is of its folder's known PersistentVolume if nothing is mounted and the volume has a file
+// system.
 func TestNodeWordUnread(t *testing.T) {
 	const no = v1alpha1.NodeNo
 	unread := v1alpha1.ReportedVolume{
@@ -107,8 +106,7 @@ func TestNodeWordUnread(t *testing.T) {
 	}
 }
 
-// A folder identifies its volume: the digest of its handle below its driver's, or the name of a block
-// volume's PersistentVolume. Only that volume may be there, unless something shows that it is.
+// A folder names its volume by the handle's digest, or by a block volume's PersistentVolume.
 func TestNodeWordFolders(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	digest := ledger.HandleDigest("h")
@@ -157,7 +155,6 @@ func TestNodeWordFolders(t *testing.T) {
 	}
 }
 
-// A leftover mount of a subpath is of its path's PersistentVolume: that volume is there.
 func TestNodeWordSubpath(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	subpath := v1alpha1.ReportedVolume{
@@ -177,8 +174,6 @@ func TestNodeWordSubpath(t *testing.T) {
 	}
 }
 
-// A record of a pod's own volume, with something else mounted, leaves open whether the volume of the
-// PersistentVolume with that name is there, and nothing else.
 func TestNodeWordOwnVolume(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	for path, want := range map[string]bool{
@@ -193,7 +188,6 @@ func TestNodeWordOwnVolume(t *testing.T) {
 	}
 }
 
-// A forgotten volume may be a block volume, published, and partly unread.
 func TestNodeWordForgotten(t *testing.T) {
 	forgotten := v1alpha1.ReportedVolume{Path: "p", Driver: "d", Handle: "a", Mode: "Filesystem", Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}
 	for name, test := range map[string]struct {
@@ -217,8 +211,7 @@ func TestNodeWordForgotten(t *testing.T) {
 	}
 }
 
-// A volume with a digest in unlisted counts as there. The report is whole if all volumes are listed or
-// have their digests there, and everything was read.
+// Digests in unlisted count as there. The report is whole if it covers all volumes and everything was read.
 func TestUnlistedVolumes(t *testing.T) {
 	there, absent := ledger.VolumeID{Driver: "d", Handle: "there"}, ledger.VolumeID{Driver: "d", Handle: "absent"}
 	other := ledger.VolumeID{Driver: "e", Handle: "there"}

@@ -54,8 +54,7 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
-// Where the API server keeps no codes, gRPC's own text tells the code, and nothing else
-// does: a text about another call's error, or a name that gRPC doesn't have.
+// Without stored codes, only gRPC's own text gives the code.
 func TestErrorCodeByItsText(t *testing.T) {
 	for message, want := range map[string]int32{
 		"rpc error: code = ResourceExhausted desc = no room":                                                    8,
@@ -244,8 +243,7 @@ func TestAttacherFinalizer(t *testing.T) {
 	}
 }
 
-// CSI volumes that are written into the pod are the pod's own: they take no slot, as for
-// kube-scheduler.
+// CSI volumes in a pod's spec take no slot, as for kube-scheduler.
 func TestOwnCSIVolumes(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
 		{Name: "own", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets.example.com"}}},

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// asStored is a VolumeHold as the API server gives it back: custom resources are JSON.
 func asStored(t *testing.T, h *v1alpha1.VolumeHold) *v1alpha1.VolumeHold {
 	t.Helper()
 	raw, err := json.Marshal(h)
@@ -33,8 +32,8 @@ func asStored(t *testing.T, h *v1alpha1.VolumeHold) *v1alpha1.VolumeHold {
 	return &stored
 }
 
-// A tenant makes a pod in protobuf, with strings that are not checked to be UTF-8. The hold of its
-// inline volume comes back as another volume's: it must not be written again and again.
+// A protobuf pod may have invalid UTF-8: the hold comes back as another volume's, and must not be written
+// repeatedly.
 func TestTheHoldOfAnyVolumeComesBack(t *testing.T) {
 	sent := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "p", ResourceVersion: "1"}, Spec: corev1.PodSpec{
 		NodeName: "n1", SchedulerName: v1alpha1.SchedulerName,
@@ -75,8 +74,7 @@ func TestTheHoldOfAnyVolumeComesBack(t *testing.T) {
 	}
 }
 
-// A volume that no VolumeHold can name is refused with the cause, inline and in a PersistentVolume, and
-// is not seen in a node's status.
+// The refusal gives the cause, and a node's status does not show the volume.
 func TestAHandleThatNoHoldCanNameIsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ handle, want string }{
 		"too long":  {strings.Repeat("x", v1alpha1.MaxHandleLength+1), "longer than 4096"},
@@ -109,7 +107,6 @@ func TestAHandleThatNoHoldCanNameIsRefused(t *testing.T) {
 	}
 }
 
-// A pod's error is written to logs and conditions: it must not grow with the pod, nor with its content.
 func TestTheErrorOfAPodIsShort(t *testing.T) {
 	for name, test := range map[string]struct {
 		volumes int

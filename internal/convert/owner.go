@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The longest, in bytes, that the API server lets a real object have: a name and the group of its
-// apiVersion are DNS subdomains, the version and the kind are DNS labels. A UID of Kubernetes' has 36.
+// The API server's longest values, in bytes: name and group are DNS subdomains, version and kind DNS
+// labels. Kubernetes' UIDs have 36.
 const (
 	maxOwnerName       = 253
 	maxOwnerKind       = 63
@@ -19,21 +19,20 @@ const (
 	maxOwnerUID        = 128
 )
 
-// RealOwner says whether an owner can be a real object, by the lengths of its names. The API server
-// checks of an ownerReference only that it is not empty: a writer of an object can name an owner with a
-// megabyte.
+// RealOwner: the names are short enough for a real object. The API server only checks that an
+// ownerReference is not empty: it may have a megabyte.
 func RealOwner(o *metav1.OwnerReference) bool {
 	return len(o.Name) <= maxOwnerName && len(o.Kind) <= maxOwnerKind && len(o.APIVersion) <= maxOwnerAPIVersion && len(o.UID) <= maxOwnerUID
 }
 
-// CutOwner cuts an owner's names to real lengths. A longer name stays longer by some bytes: it is still
-// no RealOwner, and names no existing object.
+// CutOwner cuts an owner's names. A cut name stays some bytes too long: it is no RealOwner, and names no
+// existing object.
 func CutOwner(o *metav1.OwnerReference) {
 	o.Name, o.Kind, o.APIVersion = beyond(o.Name, maxOwnerName), beyond(o.Kind, maxOwnerKind), beyond(o.APIVersion, maxOwnerAPIVersion)
 	o.UID = types.UID(beyond(string(o.UID), maxOwnerUID))
 }
 
-// beyond is a text's beginning, one to four bytes more than longest for a longer text.
+// beyond keeps one to four bytes more than longest of a longer text.
 func beyond(text string, longest int) string {
 	if len(text) <= longest+utf8.UTFMax {
 		return text

@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Pod makes a fact of a Pod. The fact holds even with an error, which names the first volumes with a
-// broken source, and counts the rest. Volumes that no container mounts count as well: the attach/detach
-// controller attaches them, though kubelets never report them in use.
+// Pod makes a fact of a Pod, valid even with an error about broken sources. Volumes that no container
+// mounts count: the attach/detach controller attaches them, though kubelets never report them in use.
 func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	fact := ledger.Pod{
 		UID: string(p.UID), Version: p.ResourceVersion,
@@ -56,14 +55,12 @@ func Pod(p *corev1.Pod) (ledger.Pod, error) {
 	return fact, errors.Join(errs...)
 }
 
-// Bounds of a pod's error: a tenant decides how many of its volumes are broken, and how long the wrong
-// text is.
+// A tenant decides the number of broken volumes, and the text's length.
 const (
-	namedVolumes = 3   // volumes that it names; of the rest it says how many there are
-	maxErrorText = 300 // bytes of each fault
+	namedVolumes = 3   // the rest is counted
+	maxErrorText = 300 // of each fault
 )
 
-// shortened is an error with a bounded text.
 type shortened struct{ error }
 
 func (e shortened) Error() string {
@@ -74,7 +71,6 @@ func (e shortened) Error() string {
 	return strings.ToValidUTF8(text[:maxErrorText], "") + " …"
 }
 
-// Unwrap returns the whole error.
 func (e shortened) Unwrap() error { return e.error }
 
 // podVolume is false for volumes that are never attached.
@@ -93,8 +89,8 @@ func podVolume(p *corev1.Pod, volume *corev1.Volume) (ledger.PodVolume, bool, er
 	return v, !id.IsZero(), err
 }
 
-// podPhase is a pod's phase for its volumes. A pod under deletion is finished only when all its
-// containers are reported terminated: a container without a report may run.
+// podPhase: a pod under deletion is finished only when all containers are reported terminated: without a
+// report one may run.
 func podPhase(p *corev1.Pod) ledger.PodPhase {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
@@ -107,7 +103,7 @@ func podPhase(p *corev1.Pod) ledger.PodPhase {
 	return ledger.PodTerminating
 }
 
-// Started says whether a container of a pod runs or has run. Kubelets start none before all volumes are mounted.
+// Started: a container runs or has run. Kubelets start none before all volumes are mounted.
 func Started(p *corev1.Pod) bool {
 	status := &p.Status
 	for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
@@ -120,7 +116,7 @@ func Started(p *corev1.Pod) bool {
 	return false
 }
 
-// boundAt is when a pod got its node, in seconds; 0: it has none, or does not say when.
+// boundAt is when a pod got its node, in seconds; 0: unknown or none.
 func boundAt(status *corev1.PodStatus) int64 {
 	for _, c := range status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
@@ -130,8 +126,7 @@ func boundAt(status *corev1.PodStatus) int64 {
 	return 0
 }
 
-// Ended says whether every container of a pod is reported terminated, init and ephemeral ones included.
-// Without any report it has not ended.
+// Ended: all containers are reported terminated, with init and ephemeral ones. Without a report: no.
 func Ended(p *corev1.Pod) bool {
 	status := &p.Status
 	if len(status.ContainerStatuses) < len(p.Spec.Containers) || len(status.ContainerStatuses) == 0 ||

@@ -50,8 +50,7 @@ func TestPodPhase(t *testing.T) {
 	}
 }
 
-// A pod has opted in when the webhook has stamped it, or when it is for Moorage's
-// scheduler.
+// The webhook's stamp or Moorage's scheduler opts a pod in.
 func TestPodOptsIn(t *testing.T) {
 	stamp := map[string]string{v1alpha1.AnnotationVolumeStatus: "{}"}
 	of := func(uid string) map[string]string {

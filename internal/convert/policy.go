@@ -46,8 +46,7 @@ func Policy(p *v1alpha1.AttachPolicy) ledger.Policy {
 	return fact
 }
 
-// forced are the times of forced detaches: with Never none of both runs. A time that no API server accepts
-// counts as Never.
+// forced has no times with Never. A time that no API server accepts counts as Never.
 func forced(p *v1alpha1.ForceDetachPolicy) (afterPodGone, afterUnreachable *time.Duration) {
 	if p.AfterPodGone == "" {
 		return nil, optional(p.AfterUnreachable)
@@ -60,7 +59,7 @@ func forced(p *v1alpha1.ForceDetachPolicy) (afterPodGone, afterUnreachable *time
 	return &after, optional(p.AfterUnreachable)
 }
 
-// operations makes a set of the names that this release knows.
+// operations ignores names unknown to this release.
 func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
 	var set ledger.Operations
 	for _, o := range ledger.AllOperations() {
@@ -71,7 +70,7 @@ func operations(names []v1alpha1.VolumeOperation) ledger.Operations {
 	return set
 }
 
-// policyFields are a policy's set fields that its fact does not show by their values.
+// policyFields are the set fields that the fact's values do not show.
 func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	var fields ledger.PolicyFields
 	for field, set := range map[ledger.PolicyFields]bool{
@@ -88,7 +87,7 @@ func policyFields(spec *v1alpha1.AttachPolicySpec) ledger.PolicyFields {
 	return fields
 }
 
-// created is a creation time in seconds; 0 for an object that has none yet.
+// created is in seconds; 0: no time yet.
 func created(t metav1.Time) int64 {
 	if t.IsZero() {
 		return 0

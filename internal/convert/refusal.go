@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhookDenied begins the message of every denial of an admission webhook, with any code and reason
-// (k8s.io/apiserver, admission/plugin/webhook/errors).
+// webhookDenied begins every denial by an admission webhook, with any code and reason (k8s.io/apiserver,
+// admission/plugin/webhook/errors).
 const webhookDenied = `admission webhook "`
 
-// Denied says whether an API server refused a write because a webhook or a policy denies it, or because
-// the object would be invalid: the same write is refused again. A JSON Patch with a failed test is also
-// answered with 422, without an object and a cause (endpoints/handlers/patch.go).
+// Denied: a webhook or policy denies a write, or the object would be invalid: a repetition is refused
+// again. A failed test of a JSON Patch also gets 422, without an object and a cause
+// (endpoints/handlers/patch.go).
 func Denied(err error) bool {
 	var refused apierrors.APIStatus
 	if !errors.As(err, &refused) {
@@ -30,6 +30,5 @@ func Denied(err error) bool {
 	return status.Reason == metav1.StatusReasonInvalid && details != nil && (details.Name != "" || len(details.Causes) > 0)
 }
 
-// TestFailed says whether an API server refused a JSON Patch because the object is not
-// what a test of the patch expects.
+// TestFailed says whether a JSON Patch was refused because its test failed.
 func TestFailed(err error) bool { return apierrors.IsInvalid(err) && !Denied(err) }

@@ -11,14 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reporting says whether this Node object's own kubelet has written its status since the Node
-// was made, so that an empty volumesInUse means that nothing is in use.
+// reporting: this Node object's own kubelet has written its status, and an empty volumesInUse means that
+// nothing is in use.
 //
-// A Node that is made from a file (kubectl replace --force, a backup) keeps the status in the file
-// (pkg/registry/core/node, PrepareForCreate), and no time in that status shows it: the kubelet's clock
-// may be behind the API server's, or ahead. managedFields show it, by the API server's clock alone. The
-// API server notes at least the maker in them. A Node without any was stripped of them; then a volume
-// in use counts, and the times of the kubelet's conditions.
+// A Node made from a file (kubectl replace --force, a backup) keeps the file's status
+// (pkg/registry/core/node, PrepareForCreate), and its times prove nothing: the kubelet's clock may differ.
+// managedFields have the API server's clock alone, and note at least the maker. A Node without any was
+// stripped of them: then a volume in use counts, and the conditions' times.
 func reporting(n *corev1.Node) bool {
 	if len(n.ManagedFields) == 0 {
 		return toldByStatus(n)
@@ -26,19 +25,18 @@ func reporting(n *corev1.Node) bool {
 	return writtenSince(n) != ""
 }
 
-// toldByStatus says whether a status tells by itself that a kubelet has written it after a
-// registration: it lists a volume in use, or the times of a condition say so.
+// toldByStatus: the status itself shows a kubelet's write after a registration: by a volume in use, or a
+// condition's times.
 func toldByStatus(n *corev1.Node) bool { return len(n.Status.VolumesInUse) > 0 || toldByTimes(n) }
 
-// toldByTimes says whether a condition has a heartbeat that is later than its transition. Both of its
-// times are of the kubelet's clock: registration makes them equal (pkg/kubelet, initialNode), every
-// later status write moves all heartbeats (nodestatus setters), and the transition stays. The node
-// lifecycle controller writes Unknown, which is not looked at.
+// toldByTimes: a condition's heartbeat is later than its transition. Both are of the kubelet's clock:
+// registration makes them equal (pkg/kubelet, initialNode), every later write moves all heartbeats
+// (nodestatus setters), and the transition stays. Unknown does not count: the node lifecycle controller
+// writes it.
 //
-// Times have whole seconds: a write within the second of the registration does not show. Nor does a
-// write of a kubelet that was silent until the node lifecycle controller wrote Unknown, and is back:
-// all its transitions are of that moment, as after a registration, until it has written again, which
-// takes up to nodeStatusReportFrequency.
+// A write within the registration's second does not show, since times have whole seconds. A kubelet's
+// return after Unknown does not show either: its transitions are of that moment until its next write, up to
+// nodeStatusReportFrequency later.
 func toldByTimes(n *corev1.Node) bool {
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
@@ -49,22 +47,18 @@ func toldByTimes(n *corev1.Node) bool {
 	return false
 }
 
-// volumesInUse in the place of a condition says that a kubelet has written status.volumesInUse.
+// volumesInUse, as a condition, means that a kubelet has written status.volumesInUse.
 const volumesInUse corev1.NodeConditionType = "volumesInUse"
 
-// writtenSince returns a condition, or volumesInUse, that a kubelet has written since the Node was
-// made, by managedFields; none: there is none. The API server notes the writers of changed fields of a
-// status; for the status that a Node is made with it notes none (pkg/registry/core/node,
-// GetResetFields). The type of a kubelet's first condition has no writer, and its heartbeat becomes the
-// kubelet's with the first status that it writes. It remains so when the node lifecycle controller
-// writes Unknown, which moves no heartbeat. A first status within the second of the registration leaves
-// the heartbeat unchanged; the status of a condition shows it: it has been written since, and only
-// kubelets write True and False. A condition that was added later may be the node lifecycle
-// controller's, which adds Unknown alone. Only kubelets write volumesInUse.
+// writtenSince returns a condition, or volumesInUse, that a kubelet has written since the Node was made, by
+// managedFields; or none. A Node's first status has no writer (pkg/registry/core/node, GetResetFields), nor
+// has the type of a kubelet's first condition. Its heartbeat becomes the kubelet's with the first status
+// write, also under Unknown, which moves no heartbeat. A write within the registration's second leaves the
+// heartbeat; then the status shows it, since only kubelets write True and False. A condition added later
+// may be the node lifecycle controller's, which adds only Unknown. Only kubelets write volumesInUse.
 //
-// Names of writers say nothing: kubelets of several distributions have others. A Node that was made
-// from a file may have the managedFields of the Node before it. They are older than the Node, and do
-// not count.
+// Writers' names say nothing: distributions differ. A Node made from a file may have its predecessor's
+// managedFields. They are older than the Node, and do not count.
 func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 	var added, written [len(kubeletConditions)]bool
 	inUse := false
@@ -102,9 +96,9 @@ func writtenSince(n *corev1.Node) corev1.NodeConditionType {
 	return ""
 }
 
-// restored says whether a status written after the Node was made may be of an earlier object: a backup
-// tool that restores the status adds each condition, with heartbeats from before the Node. A kubelet
-// that fills in a Node made by others also adds them, and moves its heartbeats past the creation.
+// restored: a status written after the Node was made may be an earlier object's: a backup tool adds each
+// condition, with heartbeats before the Node. A kubelet that fills in others' Node also adds them, but
+// moves its heartbeats past the creation.
 func restored(n *corev1.Node, added []bool) bool {
 	for c, name := range kubeletConditions {
 		condition := conditionOf(n, name)
@@ -115,8 +109,6 @@ func restored(n *corev1.Node, added []bool) bool {
 	return false
 }
 
-// fieldsOwned are the fields of a status that an entry of managedFields has: of conditions, by the
-// condition's key.
 type fieldsOwned struct {
 	Conditions map[string]map[string]struct{} `json:"f:conditions"`
 	InUse      *struct{}                      `json:"f:volumesInUse"`
@@ -136,11 +128,9 @@ func ownedFields(fields *metav1.FieldsV1) (fieldsOwned, error) {
 	return owned.Status, err
 }
 
-// conditionKey is how managedFields name a condition.
 func conditionKey(name corev1.NodeConditionType) string { return `k:{"type":"` + string(name) + `"}` }
 
-// SlimFields returns as much of a Node's managedFields as Node needs to make the same fact of it:
-// nothing, where the status tells the same without them, as nearly always.
+// SlimFields returns the managedFields that Node needs for the same fact: nearly always none.
 func SlimFields(n *corev1.Node) []metav1.ManagedFieldsEntry {
 	name := writtenSince(n)
 	if len(n.ManagedFields) == 0 || name != "" && toldByStatus(n) {
@@ -157,9 +147,8 @@ func SlimFields(n *corev1.Node) []metav1.ManagedFieldsEntry {
 	return []metav1.ManagedFieldsEntry{slim}
 }
 
-// inherited says whether a Node may have the status of an object before it: its own kubelet has not
-// written since the Node was made, and the status is not that of a registration, which has the same
-// time for heartbeat and transition of each condition.
+// inherited: the Node may have an earlier object's status: its kubelet has not written since the Node was
+// made, and the status is not a registration's, with equal heartbeat and transition in each condition.
 func inherited(n *corev1.Node) bool {
 	if len(n.ManagedFields) == 0 || reporting(n) {
 		return false
@@ -178,8 +167,7 @@ func inherited(n *corev1.Node) bool {
 	return !registered
 }
 
-// kubeletConditions are the kubelets' conditions; others, such as NetworkUnavailable, are a network
-// provider's.
+// kubeletConditions leave out network providers' conditions, such as NetworkUnavailable.
 var kubeletConditions = [...]corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
 
 func kubeletCondition(t corev1.NodeConditionType) bool {
@@ -191,14 +179,13 @@ func kubeletCondition(t corev1.NodeConditionType) bool {
 	return false
 }
 
-// known says whether a condition is True or False. The node lifecycle controller writes
-// Unknown alone (pkg/controller/nodelifecycle, tryUpdateNodeHealth).
+// known: a condition is True or False. The node lifecycle controller writes only Unknown
+// (pkg/controller/nodelifecycle, tryUpdateNodeHealth).
 func known(n *corev1.Node, t corev1.NodeConditionType) bool {
 	c := conditionOf(n, t)
 	return c != nil && (c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse)
 }
 
-// conditionOf is a condition of a Node, or nil.
 func conditionOf(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == t {

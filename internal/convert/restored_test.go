@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A backup tool makes a Node anew, and then restores its status: neither the boot nor the list of volumes in
-// use is of the new Node's kubelet. The kubelet is believed once it has written.
+// A backup tool restores a Node's status: the new kubelet has not written it.
 func TestRestoredStatusIsNotBelieved(t *testing.T) {
 	made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "new", CreationTimestamp: metav1.NewTime(made)}}

@@ -12,22 +12,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Labels of a Node that say whether its machine has SELinux.
+// Labels of a Node about its machine's SELinux.
 const (
-	// LabelSELinuxMount, "true" or "false", says whether the node's kubelet mounts volumes with SELinux
-	// labels. It goes before the next label.
+	// LabelSELinuxMount, "true" or "false", says whether the kubelet mounts volumes with SELinux labels. It
+	// precedes the next label.
 	LabelSELinuxMount = "moorage.dev/selinux-mount"
 	// labelSELinuxEnabled is node-feature-discovery's (feature kernel.selinux).
 	labelSELinuxEnabled = "feature.node.kubernetes.io/kernel-selinux.enabled"
 )
 
-// seLinuxMountSince is the kubelet's version with the feature SELinuxMount on by default
-// (pkg/features/kube_features.go of Kubernetes 1.37). Before, it was for volumes with access mode
-// ReadWriteOncePod alone, which one pod has each.
+// seLinuxMountSince is the kubelet's version with SELinuxMount on by default (pkg/features/kube_features.go
+// of Kubernetes 1.37). Before, it was for ReadWriteOncePod volumes only, with one pod each.
 var seLinuxMountSince = version.MajorMinor(1, 37)
 
-// seLinuxMount says whether a node's kubelet mounts volumes with SELinux labels, as far as its
-// labels and the kubelet's version tell. Where they don't it is false.
+// seLinuxMount goes by labels and the kubelet's version; false if unknown.
 func seLinuxMount(n *corev1.Node) bool {
 	if said, ok := n.Labels[LabelSELinuxMount]; ok {
 		return said == "true"
@@ -39,11 +37,10 @@ func seLinuxMount(n *corev1.Node) bool {
 	return err == nil && kubelet.AtLeast(seLinuxMountSince)
 }
 
-// seLinuxLabels are a kubelet's mount labels for a pod's volumes, by the volumes' names in the pod
-// (pkg/volume/util, GetPodVolumeNames and GetMountSELinuxLabel). A volume that no container mounts has
-// none: it is a block device, or unused, and no kubelet compares its label. The API server takes no pod
-// without containers: a pod without is the slimmed form of a pod that mounts all its volumes without a
-// label (SlimContainers): nil.
+// seLinuxLabels are a kubelet's mount labels by volume name (pkg/volume/util, GetPodVolumeNames and
+// GetMountSELinuxLabel). A volume that no container mounts has none: it is a block device or unused, and no
+// kubelet compares its label. A pod without containers is the slimmed form (SlimContainers) of a pod
+// without labels: nil.
 type seLinuxLabels map[string]ledger.SELinux
 
 func (l seLinuxLabels) of(volume string) ledger.SELinux {
@@ -61,7 +58,7 @@ func labelsOf(p *corev1.Pod) seLinuxLabels {
 		return nil
 	}
 	labels := seLinuxLabels{}
-	decided := map[string]bool{} // by a container that names a label
+	decided := map[string]bool{} // by a container with a label
 	mounts := func(own *corev1.SecurityContext, volumes []corev1.VolumeMount) {
 		options := effectiveOptions(p.Spec.SecurityContext, own)
 		for _, v := range volumes {
@@ -87,7 +84,7 @@ func labelsOf(p *corev1.Pod) seLinuxLabels {
 	}
 	if recursive(p) {
 		for name, label := range labels {
-			if label != ledger.SELinuxUnknown { // containers that differ keep the pod from running all the same
+			if label != ledger.SELinuxUnknown { // differing containers keep the pod from running anyway
 				labels[name] = ledger.SELinuxNone
 			}
 		}
@@ -95,7 +92,7 @@ func labelsOf(p *corev1.Pod) seLinuxLabels {
 	return labels
 }
 
-// effectiveOptions are a container's own options, whole, or else the pod's.
+// effectiveOptions are a container's own whole options, or else the pod's.
 func effectiveOptions(ofPod *corev1.PodSecurityContext, own *corev1.SecurityContext) *corev1.SELinuxOptions {
 	switch {
 	case own != nil && own.SELinuxOptions != nil:
@@ -106,13 +103,12 @@ func effectiveOptions(ofPod *corev1.PodSecurityContext, own *corev1.SecurityCont
 	return nil
 }
 
-// recursive says whether the volumes of a pod are relabelled file by file, and mounted without a label.
+// recursive: the volumes are relabelled file by file, and mounted without a label.
 func recursive(p *corev1.Pod) bool {
 	c := p.Spec.SecurityContext
 	return c != nil && c.SELinuxChangePolicy != nil && *c.SELinuxChangePolicy == corev1.SELinuxChangePolicyRecursive
 }
 
-// seLinuxOf is the label of a volume that a container with these options mounts.
 func seLinuxOf(o *corev1.SELinuxOptions) ledger.SELinux {
 	switch {
 	case *o == corev1.SELinuxOptions{}:
@@ -123,8 +119,8 @@ func seLinuxOf(o *corev1.SELinuxOptions) ledger.SELinux {
 	return ledger.SELinuxLabel(o.User, o.Level)
 }
 
-// SlimContainers are containers that give a pod the same labels as its own: one for each label of its
-// mounts of attachable volumes. There are none for a pod without labels, as most are.
+// SlimContainers keep the labels of a pod's attachable volumes: one container for each label, none for most
+// pods.
 func SlimContainers(p *corev1.Pod) []corev1.Container {
 	labels := labelsOf(p)
 	slim := map[ledger.SELinux]corev1.Container{}

@@ -16,7 +16,6 @@ import (
 
 func level(level string) *corev1.SELinuxOptions { return &corev1.SELinuxOptions{Level: level} }
 
-// mounting is a container that mounts volumes with options of its own, or nil.
 func mounting(options *corev1.SELinuxOptions, volumes ...string) corev1.Container {
 	c := corev1.Container{Name: "c"}
 	if options != nil {
@@ -28,7 +27,6 @@ func mounting(options *corev1.SELinuxOptions, volumes ...string) corev1.Containe
 	return c
 }
 
-// labelled is a pod with the claims a and b and some unattached volumes.
 func labelled(options *corev1.SELinuxOptions, containers ...corev1.Container) *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: containers, Volumes: []corev1.Volume{{Name: "etc", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}}}}
 	if options != nil {
@@ -40,7 +38,6 @@ func labelled(options *corev1.SELinuxOptions, containers ...corev1.Container) *c
 	return pod
 }
 
-// with changes a pod.
 func with(pod *corev1.Pod, change func(*corev1.PodSpec)) *corev1.Pod {
 	change(&pod.Spec)
 	return pod
@@ -53,8 +50,7 @@ func recursively(s *corev1.PodSpec) {
 	s.SecurityContext.SELinuxChangePolicy = ptr.To(corev1.SELinuxChangePolicyRecursive)
 }
 
-// The labels of a pod's volumes are a kubelet's mount labels, and the same after SlimContainers, any
-// number of times.
+// The labels equal a kubelet's, also after repeated SlimContainers.
 func TestSELinuxLabels(t *testing.T) {
 	const none, unknown = ledger.SELinuxNone, ledger.SELinuxUnknown
 	c1, c2 := ledger.SELinuxLabel("", "s0:c1"), ledger.SELinuxLabel("", "s0:c2")
@@ -125,7 +121,6 @@ func TestSELinuxLabels(t *testing.T) {
 	}
 }
 
-// A volume that Kubernetes translates to a CSI driver has its label, as a claim has.
 func TestSELinuxLabelOfInline(t *testing.T) {
 	pod := labelled(level("s0:c1"), mounting(nil, "disk"))
 	pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-02399794d890f9375"}}}}
@@ -135,7 +130,6 @@ func TestSELinuxLabelOfInline(t *testing.T) {
 	}
 }
 
-// Whether a kubelet mounts by label is what the Node says, or what the feature and the version let expect.
 func TestSELinuxMountOfNodes(t *testing.T) {
 	const nfd = "feature.node.kubernetes.io/kernel-selinux.enabled"
 	for name, test := range map[string]struct {

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// settling is a disk whose hold is written as planned, and read back from the API.
 type settling struct {
 	ledger  *ledger.Ledger
 	arb     rules.Arbiter
@@ -36,7 +35,6 @@ func (s *settling) see(events ...ledger.Event) {
 	}
 }
 
-// writes counts how often the hold is written in as many looks, one each second.
 func (s *settling) writes(looks int) int {
 	writes := 0
 	for range looks {
@@ -54,8 +52,7 @@ func (s *settling) writes(looks int) int {
 	return writes
 }
 
-// A VolumeHold lists 256 PersistentVolumes at most. The hold of a disk with more is not written again
-// and again for that.
+// A VolumeHold lists at most 256 PersistentVolumes, and must not be written repeatedly.
 func TestHoldOfManyPersistentVolumesSettles(t *testing.T) {
 	for _, access := range []ledger.Access{ledger.AccessNode, ledger.AccessMany} {
 		s := newSettling()
@@ -78,9 +75,7 @@ func TestHoldOfManyPersistentVolumesSettles(t *testing.T) {
 	}
 }
 
-// Once the time of a rule is over, and nothing may be taken by it, the hold says so once, and
-// is not written again and again: also where a policy's time is no whole number of seconds,
-// which the API permits.
+// A policy's time may be no whole number of seconds.
 func TestHoldOfATimeThatIsOverSettles(t *testing.T) {
 	for _, limit := range []time.Duration{60 * time.Second, 60*time.Second + 500*time.Millisecond, 500 * time.Millisecond} {
 		s := newSettling()

@@ -11,9 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A disk of GCE is three volumes: by its in-tree PersistentVolume, by one for the CSI driver, and
-// inline. The translation of Kubernetes (csi-translation-lib) knows project and zone only once it is
-// given a node's ID. The end of this risk makes this test fail.
+// csi-translation-lib knows project and zone only with a node's ID. The end of this risk makes the test
+// fail.
 func TestResidualRiskOfSpellings(t *testing.T) {
 	disk := &corev1.GCEPersistentDiskVolumeSource{PDName: "disk-1"}
 	volume := func(source corev1.PersistentVolumeSource) ledger.VolumeID {

@@ -16,9 +16,8 @@ import (
 
 const annotationSelectedNode = "volume.kubernetes.io/selected-node"
 
-// access classifies access modes as kube-controller-manager does (pkg/volume/util,
-// IsMultiAttachAllowed): ReadOnlyMany beside ReadWriteOnce allows many nodes. A CSI driver's
-// attacher may refuse these two together; it says so itself.
+// access is kube-controller-manager's (pkg/volume/util, IsMultiAttachAllowed): ReadOnlyMany beside
+// ReadWriteOnce allows many nodes. A CSI driver's attacher may refuse the two together, and says so.
 func access(modes []corev1.PersistentVolumeAccessMode) ledger.Access {
 	has := func(m corev1.PersistentVolumeAccessMode) bool { return slices.Contains(modes, m) }
 	switch {
@@ -32,8 +31,7 @@ func access(modes []corev1.PersistentVolumeAccessMode) ledger.Access {
 	return ledger.AccessMany
 }
 
-// PersistentVolume makes a fact of a PersistentVolume. The fact holds even
-// with an error, which says that its source is broken.
+// PersistentVolume makes a fact of a PersistentVolume, valid even with an error about its source.
 func PersistentVolume(pv *corev1.PersistentVolume) (ledger.PersistentVolume, error) {
 	csi, volume, err := volumeOfPV(pv)
 	if err != nil {
@@ -77,8 +75,8 @@ func Claim(c *corev1.PersistentVolumeClaim) ledger.Claim {
 	return fact
 }
 
-// class is the name of the StorageClass: the annotation of old still comes
-// first (component-helpers/storage/volume, GetPersistentVolumeClaimClass).
+// class is the StorageClass's name: the old annotation comes first (component-helpers/storage/volume,
+// GetPersistentVolumeClaimClass).
 func class(annotations map[string]string, name *string) string {
 	if old, ok := annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return old
@@ -89,8 +87,7 @@ func class(annotations map[string]string, name *string) string {
 	return *name
 }
 
-// StorageClass makes a fact of a StorageClass. An in-tree provisioner is
-// named by the driver that took its place.
+// StorageClass makes a fact; an in-tree provisioner gets its successor driver's name.
 func StorageClass(c *storagev1.StorageClass) ledger.StorageClass {
 	driver := c.Provisioner
 	if csi, err := csitranslation.New().GetCSINameFromInTreeName(driver); err == nil && csi != "" {
@@ -102,8 +99,7 @@ func StorageClass(c *storagev1.StorageClass) ledger.StorageClass {
 	}
 }
 
-// Driver makes a fact of a CSIDriver. Attachments are required unless it says
-// otherwise (pkg/volume/csi/csi_plugin.go, skipAttach).
+// Driver makes a fact; attachments are required by default (pkg/volume/csi/csi_plugin.go, skipAttach).
 func Driver(d *storagev1.CSIDriver) ledger.Driver {
 	return ledger.Driver{
 		Name: d.Name, Version: d.ResourceVersion,

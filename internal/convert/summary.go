@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// summary is what kubectl get volumeholds shows of a hold.
+// summary is for kubectl get volumeholds.
 func summary(c HoldContext, h ledger.Hold) *v1alpha1.HoldSummary {
 	s := &v1alpha1.HoldSummary{
 		Volume: cut(c.Volume.Handle, 4096),
@@ -42,7 +42,6 @@ func summary(c HoldContext, h ledger.Hold) *v1alpha1.HoldSummary {
 	return s
 }
 
-// first names the first of a list, and how many more there are.
 func first(list []ledger.Requester) string {
 	if len(list) == 0 {
 		return ""
@@ -54,7 +53,7 @@ func first(list []ledger.Requester) string {
 	return name
 }
 
-// cut shortens s to at most limit bytes, between characters.
+// cut keeps at most limit bytes, and whole characters.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -17,8 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Ticket makes a fact of a VolumeTicket. Every condition Granted but a True one leaves it pending:
-// it asks for as long as it exists.
+// Ticket makes a fact of a VolumeTicket. It is pending unless condition Granted is True: it asks for as
+// long as it exists.
 func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 	fact := ledger.Ticket{
 		ID:  ledger.TicketID{Namespace: t.Namespace, Name: t.Name},
@@ -63,10 +63,9 @@ func Ticket(t *v1alpha1.VolumeTicket) ledger.Ticket {
 	return fact
 }
 
-// unendedTTLSeconds is how long a ticket lasts that nothing ends.
 const unendedTTLSeconds = 3600
 
-// TTLSeconds is after how long a ticket ends; 0: no time ends it.
+// TTLSeconds is a ticket's time; 0: no time ends it.
 func TTLSeconds(t *v1alpha1.VolumeTicket) int64 {
 	switch {
 	case t.Spec.TTLSeconds != nil:
@@ -77,7 +76,7 @@ func TTLSeconds(t *v1alpha1.VolumeTicket) int64 {
 	return 0
 }
 
-// granted are the volumes that a ticket's status names, in the order of its spec; nil: none.
+// granted are the status' volumes in the spec's order; nil: none.
 func granted(t *v1alpha1.VolumeTicket) []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for i := range t.Spec.Volumes {
@@ -95,8 +94,8 @@ func granted(t *v1alpha1.VolumeTicket) []ledger.VolumeID {
 	return list
 }
 
-// nodeOf is the node of a ticket's request. The API takes any words for the name of a node: the
-// ledger's words for no node name no existing one.
+// nodeOf: the API takes any words as a node's name, but the ledger's words for no node name no existing
+// one.
 func nodeOf(t *v1alpha1.VolumeTicket) ledger.NodeName {
 	n := ledger.NodeName(t.Node())
 	switch {
@@ -108,7 +107,7 @@ func nodeOf(t *v1alpha1.VolumeTicket) ledger.NodeName {
 	return n
 }
 
-// parameters makes one word of a ticket's parameters, to compare two tickets: empty for none.
+// parameters makes one word, to compare two tickets; empty: none.
 func parameters(of map[string]string) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -117,7 +116,7 @@ func parameters(of map[string]string) string {
 	return b.String()
 }
 
-// NodeGone is a ticket status's entry about its deleted Node; nil: none. Ticket is its inverse.
+// NodeGone is the entry about a deleted Node; nil: none. Ticket is its inverse.
 func NodeGone(o ledger.Outage) *v1alpha1.NodeGoneProgress {
 	if o == (ledger.Outage{}) {
 		return nil

@@ -16,20 +16,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Plugin names as the kubelet writes them (pkg/volume/{csi,iscsi,fc}).
+// Plugin names of the kubelet (pkg/volume/{csi,iscsi,fc}).
 const (
 	csiPrefix   = "kubernetes.io/csi/"
 	pluginISCSI = "kubernetes.io/iscsi"
 	pluginFC    = "kubernetes.io/fc"
 )
 
-// ErrSource says that a volume's source is broken: it identifies no volume, and no controller attaches
-// it.
+// ErrSource: a broken source identifies no volume, and no controller attaches it.
 var ErrSource = errors.New("volume source names no volume")
 
-// UniqueName is the name of a volume in a node's volumesInUse and
-// volumesAttached: "kubernetes.io/csi/<driver>^<handle>", or
-// "<plugin>/<name>" for iSCSI and FC (pkg/volume/util, GetUniqueVolumeName).
+// UniqueName is a volume's name in volumesInUse and volumesAttached: "kubernetes.io/csi/<driver>^<handle>",
+// or "<plugin>/<name>" for iSCSI and FC (pkg/volume/util, GetUniqueVolumeName).
 func UniqueName(v ledger.VolumeID) corev1.UniqueVolumeName {
 	if v.NoAttach() {
 		return corev1.UniqueVolumeName(v.Driver + "/" + v.Handle)
@@ -37,8 +35,8 @@ func UniqueName(v ledger.VolumeID) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName(csiPrefix + v.Driver + "^" + v.Handle)
 }
 
-// VolumeOf is the volume of a name in a node's status. It is false for names of other plugins, which
-// Moorage ignores, and for names without a volume. A handle may hold "^".
+// VolumeOf is the volume of a name in a node's status; false for ignored plugins, and without a volume. A
+// handle may hold "^".
 func VolumeOf(name corev1.UniqueVolumeName) (ledger.VolumeID, bool) {
 	s := string(name)
 	if rest, ok := strings.CutPrefix(s, csiPrefix); ok {
@@ -55,11 +53,10 @@ func VolumeOf(name corev1.UniqueVolumeName) (ledger.VolumeID, bool) {
 	return ledger.VolumeID{}, false
 }
 
-// volumeID names a volume, or returns ErrSource with the cause why it can't. The name has to fit into a
-// VolumeHold and come back unchanged, or its hold would be written again without end: a VolumeHold is
-// JSON, with UTF-8 strings only, and its schema bounds their lengths. Pods and nodes that were written
-// in protobuf may have any bytes in their strings. NUL is in no handle; the ledger uses it for handles
-// of its own.
+// volumeID returns ErrSource with the cause if a volume can't be named. The name must come back from a
+// VolumeHold unchanged, or its hold would be written without end: a VolumeHold is JSON, with UTF-8 and
+// bounded lengths, but protobuf strings may have any bytes. No handle has NUL; the ledger uses it for its
+// own handles.
 func volumeID(driver, handle string) (ledger.VolumeID, error) {
 	wrong := ""
 	switch {
@@ -79,13 +76,12 @@ func volumeID(driver, handle string) (ledger.VolumeID, error) {
 	return ledger.VolumeID{}, fmt.Errorf("%w: %s", ErrSource, wrong)
 }
 
-// AsCSI returns a PersistentVolume with the source, access modes and node affinity that Kubernetes
-// reads. A PersistentVolume of an in-tree plugin is translated to CSI, as kube-controller-manager,
-// external-attacher and kube-scheduler do; any other is returned unchanged, and so is a
-// PersistentVolume that can't be translated, with the error.
+// AsCSI returns a PersistentVolume as Kubernetes reads it. An in-tree one is translated to CSI, as in
+// kube-controller-manager, external-attacher and kube-scheduler. Others are unchanged, also, with the
+// error, if the translation fails.
 //
-// kube-scheduler does not translate vSphere and Azure File (volumebinding,
-// isCSIMigrationOnForPlugin): their node affinity stays.
+// kube-scheduler does not translate vSphere and Azure File (volumebinding, isCSIMigrationOnForPlugin):
+// their node affinity stays.
 func AsCSI(pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	translator := csitranslation.New()
 	if !translator.IsPVMigratable(pv) {
@@ -103,8 +99,8 @@ func AsCSI(pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	return migrated, nil
 }
 
-// volumeOfPV returns a PersistentVolume as CSI and the volume that it names: zero without
-// an error for storage that is never attached, such as NFS.
+// volumeOfPV returns a PersistentVolume as CSI and its volume: zero without an error for never attached
+// storage, such as NFS.
 func volumeOfPV(pv *corev1.PersistentVolume) (csi *corev1.PersistentVolume, id ledger.VolumeID, err error) {
 	if csi, err = AsCSI(pv); err != nil {
 		return csi, ledger.VolumeID{}, err
@@ -121,9 +117,8 @@ func volumeOfPV(pv *corev1.PersistentVolume) (csi *corev1.PersistentVolume, id l
 	return csi, id, err
 }
 
-// volumeOfInline is the volume that a pod names in its own spec: zero without
-// an error for storage that is never attached. CSI ephemeral volumes are made
-// by the node (pkg/volume/csi, CanAttach) and never attached.
+// volumeOfInline is zero without an error for storage that is never attached. Nodes make CSI ephemeral
+// volumes (pkg/volume/csi, CanAttach).
 func volumeOfInline(volume *corev1.Volume, namespace string) (ledger.VolumeID, error) {
 	switch {
 	case volume.ISCSI != nil:
@@ -138,9 +133,8 @@ func volumeOfInline(volume *corev1.Volume, namespace string) (ledger.VolumeID, e
 	return volumeID(migrated.Spec.CSI.Driver, migrated.Spec.CSI.VolumeHandle)
 }
 
-// accessOfInline says how an inline volume may be shared: as the
-// PersistentVolume it is translated to; iSCSI and FC have no access modes there,
-// and may be shared (pkg/volume/util, IsMultiAttachAllowed).
+// accessOfInline is the translated PersistentVolume's; iSCSI and FC may be shared (pkg/volume/util,
+// IsMultiAttachAllowed).
 func accessOfInline(volume *corev1.Volume, namespace string) ledger.Access {
 	migrated, err := migrateInline(volume, namespace)
 	switch {
@@ -152,9 +146,8 @@ func accessOfInline(volume *corev1.Volume, namespace string) ledger.Access {
 	return access(migrated.Spec.AccessModes)
 }
 
-// InlineSource is the source of a VolumeAttachment for an inline volume of a
-// pod: the spec of the PersistentVolume it is translated to. Nil when the pod
-// names no such volume.
+// InlineSource is a VolumeAttachment's source for a pod's inline volume: the translated spec. Nil: no such
+// volume.
 func InlineSource(pod *corev1.Pod, v ledger.VolumeID) *corev1.PersistentVolumeSpec {
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
@@ -179,7 +172,7 @@ func migrateInline(volume *corev1.Volume, namespace string) (*corev1.PersistentV
 	})
 }
 
-// guarded runs a translation of the library and returns its panics as errors.
+// guarded turns the library's panics into errors.
 func guarded(translate func() (*corev1.PersistentVolume, error)) (pv *corev1.PersistentVolume, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -196,12 +189,12 @@ func guarded(translate func() (*corev1.PersistentVolume, error)) (pv *corev1.Per
 	return pv, nil
 }
 
-// iscsi names an iSCSI volume (pkg/volume/iscsi/iscsi.go, GetVolumeName).
+// iscsi is as in pkg/volume/iscsi/iscsi.go, GetVolumeName.
 func iscsi(portal, iqn string, lun int32) (ledger.VolumeID, error) {
 	return volumeID(pluginISCSI, fmt.Sprintf("%v:%v:%v", portal, iqn, lun))
 }
 
-// fc names a Fibre Channel volume (pkg/volume/fc/fc.go, GetVolumeName).
+// fc is as in pkg/volume/fc/fc.go, GetVolumeName.
 func fc(source *corev1.FCVolumeSource) (ledger.VolumeID, error) {
 	switch {
 	case len(source.TargetWWNs) != 0 && source.Lun != nil:

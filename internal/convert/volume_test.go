@@ -67,7 +67,6 @@ func TestVolumesOfPersistentVolumes(t *testing.T) {
 		"NFS":               {source: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}},
 	}
 	for name, test := range tests {
-		// Whether it is mounted or mapped as a block device is the kubelet's.
 		for _, mode := range []*corev1.PersistentVolumeMode{nil, ptr.To(corev1.PersistentVolumeBlock)} {
 			pv := source(test.source)
 			pv.Spec.VolumeMode = mode
@@ -79,7 +78,6 @@ func TestVolumesOfPersistentVolumes(t *testing.T) {
 	}
 }
 
-// The same disk, spelled in-tree in a pod and as CSI, is one volume.
 func TestInlineVolumes(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{
 		{Name: "disk", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-02399794d890f9375"}}},
@@ -146,8 +144,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A pod may name any disk inline, and its source is always one for a single node. Only the disk's
-// PersistentVolume says how many may use it, also after that is gone.
+// An inline source always names a single node: only the PersistentVolume gives the access, also after its
+// end.
 func TestInlineSaysNothingOfAccessWhereAPersistentVolumeDoes(t *testing.T) {
 	const handle = "/subscriptions/s/d"
 	for name, source := range map[string]corev1.VolumeSource{

@@ -12,21 +12,20 @@ import "container/list"
 //	Invariant: each of tenants is a *tenantRow with at least one key, and is in rows by its name
 //	Invariant: spots has the place of each key
 type Row[K comparable] struct {
-	tenants list.List // in the order of their turns
+	tenants list.List // in order of turns
 	rows    map[string]*list.Element
 	spots   map[K]spot
 }
 
-// tenantRow has a tenant's keys.
 type tenantRow struct {
 	name string
 	keys list.List
 }
 
-// spot is where a key waits.
+// spot is a key's place.
 type spot struct{ tenant, key *list.Element }
 
-// Push puts a key at the end of its tenant's. It does nothing where the key waits already.
+// Push puts a key at its tenant's end, unless it waits already.
 func (r *Row[K]) Push(tenant string, key K) {
 	if r.Has(key) {
 		return
@@ -42,8 +41,7 @@ func (r *Row[K]) Push(tenant string, key K) {
 	r.spots[key] = spot{at, at.Value.(*tenantRow).keys.PushBack(key)}
 }
 
-// Pop takes the first key of the next tenant, which is the last in turn from then on; false: no key
-// waits.
+// Pop takes the next tenant's first key, and the tenant becomes last; false: no key.
 func (r *Row[K]) Pop() (key K, ok bool) {
 	at := r.tenants.Front()
 	if at == nil {
@@ -55,7 +53,7 @@ func (r *Row[K]) Pop() (key K, ok bool) {
 	return key, true
 }
 
-// Remove has a key wait no more, if it does.
+// Remove ends a key's wait, if any.
 func (r *Row[K]) Remove(key K) {
 	s, ok := r.spots[key]
 	if !ok {
@@ -75,7 +73,7 @@ func (r *Row[K]) Has(key K) bool {
 	return ok
 }
 
-// Tenant is a waiting key's tenant; false: it does not wait.
+// Tenant is a waiting key's tenant; false: no wait.
 func (r *Row[K]) Tenant(key K) (string, bool) {
 	s, waits := r.spots[key]
 	if !waits {
@@ -84,5 +82,5 @@ func (r *Row[K]) Tenant(key K) (string, bool) {
 	return s.tenant.Value.(*tenantRow).name, true
 }
 
-// Len is how many keys wait.
+// Len counts the waiting keys.
 func (r *Row[K]) Len() int { return len(r.spots) }

@@ -8,13 +8,11 @@ import (
 	"testing"
 )
 
-// tenantOf is the part of a key before the slash.
 func tenantOf(key string) string {
 	tenant, _, _ := strings.Cut(key, "/")
 	return tenant
 }
 
-// A key that is removed waits no more, wherever it stands, and its tenant has no turn for it.
 func TestRow(t *testing.T) {
 	for name, test := range map[string]struct {
 		remove []string
@@ -52,8 +50,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// Who has had a turn and waits again is behind the others of its tenant, and its tenant behind the others. Who
-// waits already keeps its place, whichever tenant it is given.
+// A waiting key keeps its place for any tenant.
 func TestWhoWaitsAgainIsBehindOthers(t *testing.T) {
 	var row Row[string]
 	if key, ok := row.Pop(); ok {

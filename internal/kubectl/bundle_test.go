@@ -46,9 +46,7 @@ func ask(t *testing.T, file string, style *screen.Style, args ...string) (stdout
 	return out.String(), errs.String(), code
 }
 
-// Every read-only command gives the same answer about a bundle as about the cluster. Partly visible
-// clusters are left out: a user with rights in one namespace names it to each command, but not to the
-// bundle.
+// Partly visible clusters are left out: the user names a namespace to commands, not to the bundle.
 func TestBundleAnswersAsTheCluster(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -89,8 +87,6 @@ func TestBundleAnswersAsTheCluster(t *testing.T) {
 	}
 }
 
-// sameText says whether the bundle's answer equals the cluster's. Only the suggested commands differ: they
-// name the bundle, which moves the ends of their lines.
 func sameText(bundle, cluster, file string) bool {
 	words := func(text string) string { // YAML quotes a text by its content
 		return strings.Join(strings.Fields(strings.ReplaceAll(text, "'", "")), " ")
@@ -99,7 +95,7 @@ func sameText(bundle, cluster, file string) bool {
 	return bundle == cluster || named == words(cluster) && words(bundle) != named
 }
 
-// A command that a bundle's answer suggests asks the bundle as well, unless it changes a cluster.
+// Suggestions that change a cluster do not ask the bundle.
 func TestBundleAdvisesToAskIt(t *testing.T) {
 	server, now := load(t, "testdata/dead-statefulset")
 	file := bundled(t, server, now)
@@ -116,11 +112,9 @@ func TestBundleAdvisesToAskIt(t *testing.T) {
 	}
 }
 
-// bareCommand is a suggested command without the flag of a cluster.
 var bareCommand = regexp.MustCompile(`kubectl (moorage )?[a-z]+ `)
 
-// configOf is a kubeconfig with the server under the context prod, while the current context names another
-// server.
+// The current context names another server.
 func configOf(t *testing.T, server *apitest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "the config")
@@ -133,7 +127,6 @@ func configOf(t *testing.T, server *apitest.Server) string {
 	return file
 }
 
-// Suggestions of commands that change objects name the same cluster.
 func TestAdviceOfTicketsKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	file := configOf(t, server)
@@ -155,7 +148,6 @@ func TestAdviceOfTicketsKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// Suggested commands name the cluster that was asked.
 func TestAdviceKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	file := configOf(t, server)
@@ -174,7 +166,6 @@ func TestAdviceKeepsTheCluster(t *testing.T) {
 	}
 }
 
-// Suggestions in structured output name the same cluster.
 func TestStructuredAdviceKeepsTheCluster(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	file := configOf(t, server)
@@ -207,8 +198,7 @@ func TestBundleWithoutRights(t *testing.T) {
 	}
 }
 
-// A bundle by a user with rights in one namespace has that namespace, and answers for it as the cluster
-// does. For another namespace it answers as for a user without rights.
+// For other namespaces it answers as for a user without rights.
 func TestBundleOfOneNamespace(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods shop", "persistentvolumeclaims shop", "volumetickets shop", "events shop")
@@ -237,7 +227,6 @@ func TestBundleRefusesWrites(t *testing.T) {
 	}
 }
 
-// No secret of a pod, a volume or an annotation is in a bundle.
 func TestBundleHasNoSecrets(t *testing.T) {
 	const secret = "hunter2"
 	server, now := load(t, "testdata/handover")
@@ -271,7 +260,6 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	}
 }
 
-// A bundle has the API groups that doctor asks about, served or not.
 func TestBundleSaysWhatIsServed(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	about := unpack(t, bundled(t, server, now))["about.json"] // this server has no such documents
@@ -351,7 +339,6 @@ func archived(t *testing.T, content string, names ...string) []byte {
 	return out.Bytes()
 }
 
-// A broken file is refused with the reason.
 func TestBrokenBundles(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	good, err := os.ReadFile(bundled(t, server, now))
@@ -383,7 +370,6 @@ func TestBrokenBundles(t *testing.T) {
 	}
 }
 
-// An error in a file's contents is not reported as a server's answer.
 func TestBundleWithBadContents(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	out, err := os.Create(file)

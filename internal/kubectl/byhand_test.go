@@ -26,8 +26,6 @@ func grantedTicket(ns, name string, kind v1alpha1.TicketType, node, claim string
 		Status:     v1alpha1.VolumeTicketStatus{Conditions: append([]metav1.Condition{yes(v1alpha1.TicketGranted), yes(v1alpha1.TicketSatisfied)}, more...)}}
 }
 
-// A ticket that is asked to yield reports it, also while the controller is down; other tickets explain the
-// meaning.
 func TestTicketsWhileTheControllerIsDown(t *testing.T) {
 	server, now := load(t, "testdata/ticket-controller-down")
 	server.Put("volumetickets", grantedTicket("shop", "asked", v1alpha1.TicketBackup, "worker-1", "used", metav1.Condition{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, Reason: "Outranked",
@@ -42,7 +40,7 @@ func TestTicketsWhileTheControllerIsDown(t *testing.T) {
 	}
 }
 
-// drain --dry-run is about the pods; drain-plan is about the node, where a ticket's volume stays.
+// drain --dry-run is about pods, drain-plan about the node with a ticket's volume.
 func TestDrainPlanAndDryRunBesideATicket(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	server.Put("volumetickets", grantedTicket("shop", "stays", v1alpha1.TicketManual, "worker-1", "data"))
@@ -53,7 +51,6 @@ func TestDrainPlanAndDryRunBesideATicket(t *testing.T) {
 	}
 }
 
-// A quota also forbids, without a missing right.
 func TestForbiddenByAQuota(t *testing.T) {
 	for message, names := range map[string]bool{"exceeded quota: q": false, `User "u" cannot create resource "volumetickets"`: true} {
 		server, now := load(t, "testdata/ticket-told")

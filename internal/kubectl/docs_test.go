@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// docs/kubectl.md has every command, and every check of doctor's.
+// docs/kubectl.md has every command and every check of doctor.
 func TestCommandsAreDocumented(t *testing.T) {
 	root := kubectl.NewCommand(&command.Base{Flags: command.NewFlags(nil), Streams: genericiooptions.NewTestIOStreamsDiscard()})
 	for _, c := range root.Commands() {
@@ -51,7 +51,6 @@ func checksDocumented(t *testing.T, doctor *cobra.Command) {
 	}
 }
 
-// The krew manifest has an archive for each platform, with the name from hack/release.
 func TestKrewManifest(t *testing.T) {
 	raw, err := os.ReadFile("../../hack/krew/moorage.yaml")
 	if err != nil {
@@ -87,7 +86,6 @@ func TestKrewManifest(t *testing.T) {
 	}
 }
 
-// Errors of the command line or the connection have kubectl's words, and exit code 1.
 func TestFailures(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	for _, test := range []struct {
@@ -111,9 +109,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// People download the plugin: it stays without the packages that once doubled its size. kustomize brings
-// the API's whole schema. text/template, which only -o go-template needs, calls methods by name, and the
-// linker has to keep every method of every type.
+// kustomize brings the API's whole schema; text/template makes the linker keep every method.
 func TestPluginIsSmall(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../../cmd/kubectl-moorage").Output()
 	if err != nil {

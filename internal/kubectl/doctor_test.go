@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// discovering stands before a server and adds discovery: the version, and the served kinds.
 func discovering(t *testing.T, server *apitest.Server) *apitest.Server {
 	t.Helper()
 	backend, err := url.Parse(server.URL)
@@ -58,11 +57,9 @@ func discovering(t *testing.T, server *apitest.Server) *apitest.Server {
 	return &apitest.Server{URL: front.URL}
 }
 
-// doctor's exit code is for CI: 0 when nothing is as bad as --fail-on, 2 when something is, 1 when it could
-// not look. It only reads.
+// Exit code 0: nothing as bad as --fail-on; 2: a finding; 1: no look. doctor only reads.
 func TestDoctorForCI(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
-	// A controller that led until a minute ago, and no scheduler.
 	at := metav1.NewMicroTime(now.Add(-time.Minute))
 	holder, seconds := "one", int32(15)
 	server.Put("leases", &coordinationv1.Lease{
@@ -100,7 +97,6 @@ func TestDoctorForCI(t *testing.T) {
 	}
 }
 
-// The report is also for programs: each finding with its check, severity, evidence and remedy.
 func TestDoctorAsJSON(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	out, errs, code := run(t.Context(), discovering(t, server), now, "doctor", "-o", "json", "--fail-on", "warning")
@@ -121,7 +117,6 @@ func TestDoctorAsJSON(t *testing.T) {
 	}
 }
 
-// A dead node with waiters comes before all faults of the setup.
 func TestDoctorBeginsWithTheIncident(t *testing.T) {
 	for _, folder := range []string{"dead-node", "stock-dead-node"} {
 		server, now := load(t, "testdata/"+folder)

@@ -22,7 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// evictions answers evictions as an API server that permits them, and ends the pods at once.
+// Every eviction is permitted and ends the pod at once.
 type evictions struct {
 	t      *testing.T
 	server *apitest.Server
@@ -105,8 +105,7 @@ func bare(t *testing.T, server *apitest.Server, names ...string) {
 	}
 }
 
-// drain evicts no pod before its volumes have room elsewhere beside the volumes of waiting pods, and ends
-// when all are gone and unmounted.
+// No pod is evicted before its volumes have room beside those of waiting pods.
 func TestDrain(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Put("nodes", uncordoned(t, server, "worker-3")) // two slots, for e and f, which wait
@@ -136,7 +135,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// drain asks for the same permissions as kubectl drain, and changes nothing before it has them.
+// The permissions are those of kubectl drain.
 func TestDrainAsksFirst(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	bare(t, server, "a", "b")
@@ -188,8 +187,6 @@ func TestDrainAsksFirst(t *testing.T) {
 	}
 }
 
-// A plan counts a pod without a controller neither as able to move nor as waiting, and keeps no room for
-// it.
 func TestDrainPlanOfBarePods(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	bare(t, server, "a")
@@ -222,8 +219,7 @@ func TestDrainPlanOfBarePods(t *testing.T) {
 	expect(2, "it is not ready: a drain ends nothing there.")
 }
 
-// With --dry-run=server the API server is asked to evict each pod as a dry run, and the output has its
-// refusals.
+// --dry-run=server asks for each eviction as a dry run.
 func TestDryRunAsksTheBudgets(t *testing.T) {
 	server, now := load(t, "testdata/attach-refused")
 	remade(t, server, "db")

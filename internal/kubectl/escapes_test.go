@@ -16,10 +16,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// steering is a message that would rename the terminal, wipe it and turn text around.
+// It would rename the terminal, wipe it and turn text around.
 const steering = "\x1b]0;OWNED\x07\x1b[2J\x1b[31mALL GOOD\x1b[0m\u202e\u009b2J"
 
-// Words of a pod, a driver or a file reach no terminal as an escape sequence; the command's own colours do.
 func TestEscapes(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	put := func(name string, spec corev1.PodSpec, status corev1.PodStatus) {

@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/command"
 )
 
-// Every command has an example, and every example runs. The objects in the examples are in
-// testdata/examples.
+// Every command has an example; testdata/examples has the objects.
 func TestExamplesRun(t *testing.T) {
 	home, err := os.Getwd()
 	if err != nil {
@@ -61,7 +60,6 @@ func examplesOf(c *cobra.Command) []string {
 	return list
 }
 
-// runExample runs a command to its end, or until it has begun where only the user ends it.
 func runExample(t *testing.T, home, line string) {
 	files, err := os.Getwd()
 	if err != nil {

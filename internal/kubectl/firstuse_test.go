@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Without the right to list PersistentVolumes, the message names the right, and never calls a volume lost.
+// The message names the missing right, and calls no volume lost.
 func TestExplainWithoutPersistentVolumes(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	pod := &corev1.Pod{
@@ -78,8 +78,6 @@ func TestWhatToType(t *testing.T) {
 	}
 }
 
-// Without Moorage doctor reports its possible changes, by four checks besides incidents, and ticket make
-// names the missing parts.
 func TestWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	server.Intercept(withoutMoorage)
@@ -92,7 +90,7 @@ func TestWithoutMoorage(t *testing.T) {
 	}
 }
 
-// Without the right to list namespaces, doctor does not say that none has opted in.
+// doctor must not say that none has opted in.
 func TestDoctorWithoutNamespaces(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods")

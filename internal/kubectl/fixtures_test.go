@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// timesIn are the times that are anywhere in a value of an object.
 func timesIn(value any) []time.Time {
 	var list []time.Time
 	switch value := value.(type) {
@@ -31,8 +30,7 @@ func timesIn(value any) []time.Time {
 	return list
 }
 
-// The sessions' clusters are possible: no object has a time, or an event of a pod, from before it was made,
-// and no ticket is older than its pod.
+// No object or event is older than its object's creation, and no ticket older than its pod.
 func TestFixturesHavePossibleTimes(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*/objects.yaml")
 	if err != nil || len(paths) < 3 {

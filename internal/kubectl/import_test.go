@@ -17,8 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// importCluster has the volumes of a test's clusters, detached, and two volumes, data (namespace shop) and z
-// (namespace victim), that are attached to node w1 and that no pod uses.
 func importCluster(t *testing.T) (*apitest.Server, time.Time) {
 	t.Helper()
 	server, now := load(t, "testdata/detached")
@@ -41,7 +39,6 @@ func importCluster(t *testing.T) (*apitest.Server, time.Time) {
 	return server, now
 }
 
-// Without --apply the tickets are printed, and not made.
 func TestImportPrints(t *testing.T) {
 	server, now := importCluster(t)
 	out, errs, code := run(t.Context(), server, now, "import")
@@ -50,7 +47,6 @@ func TestImportPrints(t *testing.T) {
 	}
 }
 
-// A refused ticket does not stop the rest. It is reported, and each new ticket has one line.
 func TestImportGoesOn(t *testing.T) {
 	server, now := importCluster(t)
 	server.Intercept(func(r apitest.Request, serve func()) error {
@@ -72,7 +68,6 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// An impossible time is refused before any output.
 func TestImportTTL(t *testing.T) {
 	server, now := importCluster(t)
 	for _, args := range [][]string{{"import"}, {"ticket", "make", "look", "--type", "Manual", "--claim", "data", "--node", "w1"}} {

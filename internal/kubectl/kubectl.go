@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubectl is kubectl moorage: it shows the holder of a volume, its waiters and their reasons, with
-// the same rules that decide them.
+// Package kubectl is kubectl moorage: it shows volumes' holders, waiters and their reasons, by the deciding
+// rules.
 //
-// Each command group has a package of its own. The pure package facts computes the output; cluster reads
-// its input, and screen prints it.
+// Each command group has a package. facts computes the output, cluster reads, screen prints.
 package kubectl
 
 import (
@@ -28,17 +27,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// Setting replaces the surroundings of a command, for tests.
+// Setting replaces a command's surroundings in tests.
 type Setting struct {
-	// Now is the time; the API server's clock when nil.
+	// Now is nil for the API server's clock.
 	Now func() time.Time
-	// Style of the output; nil: it suits the output stream.
+	// Style is nil for the output stream's.
 	Style *screen.Style
-	// Server is the API server's address; when empty, flags and kubeconfig decide.
+	// Server is the API server's address; empty: by flags and kubeconfig.
 	Server string
 }
 
-// Run runs the command line and returns its exit code. It ends early when ctx does.
+// Run runs the command line until ctx ends, and returns its exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	return RunIn(ctx, streams, args, Setting{})
 }
@@ -56,7 +55,7 @@ func RunIn(ctx context.Context, streams genericiooptions.IOStreams, args []strin
 	return base.Exit(cmd.ExecuteContext(ctx))
 }
 
-// NewCommand makes the whole command.
+// NewCommand makes the command.
 func NewCommand(b *command.Base) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "kubectl-moorage",
@@ -71,8 +70,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	// A program that contains this command, such as the sandbox, may have its own flag with this name,
-	// which cobra does not accept.
+	// A containing program may already have this flag: cobra rejects duplicates.
 	cmd.Flags().Bool("version", false, "version for kubectl moorage")
 	command.Help(cmd, b.Style)
 	b.Flags.AddFlags(cmd.PersistentFlags())

@@ -33,8 +33,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the commands print into testdata/*/session.txt")
 
-// Each folder of testdata is a cluster (objects.yaml, on top of base.yaml) and a session: commands with
-// their output. A reviewer reads the sessions; -rewrite makes them anew.
+// Each folder of testdata is a cluster (objects.yaml on base.yaml) and a session for reviewers; -rewrite
+// makes them anew.
 func TestSessions(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil || len(sessions) < 3 {
@@ -61,7 +61,6 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// load starts an API server with a folder's objects, and returns the session's time.
 func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	t.Helper()
 	server := apitest.Start(t)
@@ -103,7 +102,7 @@ func load(t *testing.T, folder string) (*apitest.Server, time.Time) {
 	return server, now
 }
 
-// objectsOf are the objects of a file, and the file's own time; zero: it has none.
+// zero: the file has no time
 func objectsOf(t *testing.T, path string) (list []*unstructured.Unstructured, now time.Time) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -131,7 +130,7 @@ func objectsOf(t *testing.T, path string) (list []*unstructured.Unstructured, no
 	}
 }
 
-// forbidden has a server refuse the lists in a folder's file "forbid": a resource on each line.
+// forbidden refuses the lists in the folder's file "forbid".
 func forbidden(resources []string) func(apitest.Request, func()) error {
 	return func(r apitest.Request, serve func()) error {
 		if r.Verb == "list" && slices.Contains(resources, strings.TrimSpace(r.Resource+" "+r.Name)) {
@@ -209,13 +208,12 @@ func run(ctx context.Context, server *apitest.Server, now time.Time, args ...str
 func runIn(ctx context.Context, server *apitest.Server, setting kubectl.Setting, args ...string) (stdout, stderr string, code int) {
 	var out, errors bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errors}
-	// No kubeconfig of the machine's: only the given server.
 	setting.Server = server.URL
 	code = kubectl.RunIn(ctx, streams, args, setting)
 	return out.String(), errors.String(), code
 }
 
-// The captures in docs/kubectl.md and the README equal the commands' output: each is part of a session.
+// The captures in docs/kubectl.md and the README are parts of sessions.
 func TestDocumentedScreens(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {

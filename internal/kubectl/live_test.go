@@ -23,7 +23,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// screenful is an output stream that a test can wait on. Safe for parallel use.
+// Safe for parallel use.
 type screenful struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -54,7 +54,7 @@ func (s *screenful) await(t *testing.T, want string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock() // else it could miss a goroutine that has looked and does not wait yet
+		s.mu.Lock() // else it could miss a goroutine that does not wait yet
 		defer s.mu.Unlock()
 		s.changed.Broadcast()
 	})()
@@ -77,7 +77,6 @@ func start(ctx context.Context, server *apitest.Server, setting kubectl.Setting,
 	return out, ended
 }
 
-// Without a stated limit there is no sum to compare with.
 func TestTopWithoutLimits(t *testing.T) {
 	server, now := load(t, "testdata/limit")
 	for _, node := range []string{"worker-1", "worker-2", "worker-3"} {
@@ -103,7 +102,6 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// ticket make waits for the grant and the attach, and prints the reasons of its wait.
 func TestTicketMakeWaits(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	out, ended := start(t.Context(), server, kubectl.Setting{Now: func() time.Time { return now }}, "ticket", "make", "look", "-n", "shop", "--type", "Manual", "--claim", "kept", "--node", "worker-2")
@@ -157,7 +155,6 @@ func settle(t *testing.T, server *apitest.Server) {
 	}
 }
 
-// A ticket that loses its volume while the command waits reports the new owner, and that it still asks.
 func TestTicketMakeInterrupted(t *testing.T) {
 	server, now := load(t, "testdata/zoo")
 	ctx, interrupt := context.WithCancel(t.Context())

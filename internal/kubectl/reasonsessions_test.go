@@ -14,13 +14,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// shownElsewhere are codes that no session can show, with the test that does.
+// codes without a session, with their tests
 var shownElsewhere = map[string]string{
 	"NotVisible": "TestExplainWithoutPersistentVolumes: the user of a session may list everything",
 }
 
-// A session shows each reason of the arbiter's table, in the answer of explain or as a ticket's reason, and
-// each cause of docs/kubectl.md other than a volume's.
+// Sessions show each reason of the arbiter's table, and each other cause of docs/kubectl.md.
 func TestEveryReasonHasACase(t *testing.T) {
 	shown := shownCodes(t)
 	for _, code := range rules.Codes() {
@@ -45,7 +44,6 @@ var (
 	codeOfTicket = regexp.MustCompile(`(?m)^\S+/\S+ +[A-Z]\S+ +\S+ +([A-Z][A-Za-z]+) +\S+$`)
 )
 
-// shownCodes are the codes at the ends of the sessions' answers, and the tickets' codes.
 func shownCodes(t *testing.T) map[string]bool {
 	t.Helper()
 	sessions, err := filepath.Glob("testdata/*/session.txt")
@@ -74,7 +72,6 @@ func shownCodes(t *testing.T) map[string]bool {
 	return shown
 }
 
-// documentedCauses are the codes in the page's table of causes other than volumes.
 func documentedCauses(t *testing.T) []string {
 	t.Helper()
 	_, section, ok := strings.Cut(docs.Kubectl, "\n## What keeps a pod that is no volume\n")

@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// forbid refuses every list except the allowed ones.
 func forbid(server *apitest.Server, allowed ...string) {
 	server.Intercept(func(r apitest.Request, serve func()) error {
 		if r.Verb == "list" && !slices.Contains(allowed, strings.TrimSpace(r.Resource+" "+r.Name)) {
@@ -25,8 +24,6 @@ func forbid(server *apitest.Server, allowed ...string) {
 	})
 }
 
-// A user with rights in one namespace sees the controller's report on the pod, and the names of the missing
-// rights.
 func TestExplainWithRightsInOneNamespace(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	forbid(server, "pods shop", "persistentvolumeclaims shop")
@@ -44,7 +41,6 @@ func TestExplainWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// A silent API server gets no more lists after the first: each would take its time.
 func TestNothingIsAskedOfASilentServer(t *testing.T) {
 	server, now := load(t, "testdata/dead-node")
 	server.Intercept(func(apitest.Request, func()) error { return apierrors.NewTimeoutError("the server is silent", 0) })
@@ -78,8 +74,6 @@ func TestNodesWithoutCRDs(t *testing.T) {
 	}
 }
 
-// On a cluster without Moorage, explain still says why a pod does not run, and says nothing about
-// namespaces that have not opted in.
 func TestExplainWithoutMoorage(t *testing.T) {
 	server, now := load(t, "testdata/others")
 	server.Intercept(func(r apitest.Request, serve func()) error {
@@ -102,7 +96,6 @@ func TestExplainWithoutMoorage(t *testing.T) {
 	}
 }
 
-// A command that only reads sends only lists.
 func TestReadOnly(t *testing.T) {
 	for _, args := range [][]string{
 		{"explain", "pod", "db", "-n", "shop"}, {"explain", "pvc", "data", "-n", "shop"}, {"explain", "pv", "pv-db"},
@@ -124,7 +117,6 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A pod with too many volumes shows that by its own spec, also to a user with no other rights.
 func TestTooManyVolumesWithoutRights(t *testing.T) {
 	server, now := load(t, "testdata/too-many-claims")
 	forbid(server, "pods")
@@ -134,7 +126,6 @@ func TestTooManyVolumesWithoutRights(t *testing.T) {
 	}
 }
 
-// A user with rights in one namespace sees the controller's report on the ticket.
 func TestTicketsWithRightsInOneNamespace(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	forbid(server, "volumetickets shop", "persistentvolumeclaims shop")
@@ -156,8 +147,7 @@ func TestTicketsWithRightsInOneNamespace(t *testing.T) {
 	}
 }
 
-// A user that may make tickets but not read them learns it at once: the command neither reports an existing
-// ticket as missing, nor waits for an invisible ticket.
+// The command neither calls a ticket missing nor waits for it.
 func TestTicketsWithoutTheRightToReadThem(t *testing.T) {
 	server, now := load(t, "testdata/ticket-told")
 	forbid(server, "persistentvolumeclaims shop", "nodes")
@@ -178,8 +168,7 @@ func TestTicketsWithoutTheRightToReadThem(t *testing.T) {
 	}
 }
 
-// Where tickets may not be listed, the unused volumes are unknown: no ticket is made, and no volume is
-// called unused.
+// No ticket is made, and no volume is called unused.
 func TestImportNeedsToSeeTickets(t *testing.T) {
 	for _, resource := range []string{"volumetickets", "volumeattachments"} {
 		server, now := load(t, "testdata/detached")

@@ -34,8 +34,7 @@ func install(server *apitest.Server, namespace string) {
 	})
 }
 
-// A tenant's pod with Moorage's label and its controller's flag does not change the output about forced
-// detaches; a pod in Moorage's own namespace does.
+// Only a pod in Moorage's own namespace counts.
 func TestTenantsFlag(t *testing.T) {
 	for namespace, counts := range map[string]bool{"a-tenant": false, "moorage-system": false, "harbour": true} {
 		server, now := load(t, "testdata/force-flag-of-the-dead")
@@ -49,7 +48,6 @@ func TestTenantsFlag(t *testing.T) {
 	}
 }
 
-// A Lease with the controller's name in a tenant's namespace hides nothing from doctor.
 func TestTenantsLease(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	front := discovering(t, server)
@@ -67,7 +65,6 @@ func TestTenantsLease(t *testing.T) {
 	}
 }
 
-// bundle asks only Moorage's own pods for logs.
 func TestTenantsLogs(t *testing.T) {
 	server, now := load(t, "testdata/handover")
 	server.Put("pods", labelled("a-tenant", "it"))

@@ -20,8 +20,7 @@ import (
 
 const widest = 80
 
-// Output without a format fits a terminal: each line of every session, except for error lines, which stay
-// whole for grep.
+// Error lines stay whole for grep.
 func TestSessionsFitATerminal(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -59,10 +58,8 @@ func TestSessionsFitATerminal(t *testing.T) {
 	}
 }
 
-// printedCommand is a line with a suggested command, and only its label before it.
 var printedCommand = regexp.MustCompile(`^ *([a-z]+ +)?kubectl .*[^.,;:\s]$`)
 
-// A suggested command has its own line, which ends with the command.
 func TestCommandsCanBeCopied(t *testing.T) {
 	sessions, err := filepath.Glob("testdata/*/session.txt")
 	if err != nil {
@@ -94,7 +91,7 @@ func TestCommandsCanBeCopied(t *testing.T) {
 	}
 }
 
-// ownWords is the output of a session's commands, without its comments and the field "told".
+// ownWords omits comments and the field "told".
 func ownWords(session string) string {
 	var out strings.Builder
 	for line := range strings.Lines(session) {
@@ -108,7 +105,6 @@ func ownWords(session string) string {
 
 func columns(line string) int { return utf8.RuneCountInString(strings.TrimRight(line, "\n")) }
 
-// Every help text also fits a terminal, and ends with the examples' commands whole.
 func TestHelpFitsATerminal(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	root := kubectl.NewCommand(&command.Base{Flags: command.NewFlags(nil), Streams: streams})

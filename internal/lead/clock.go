@@ -4,11 +4,10 @@ package lead
 
 import "time"
 
-// clock tells the time in two ways. On a suspended machine the monotonic clock may stand still, while
-// the leader's lease there runs out and another process takes it; the wall clock is put right after
-// that. The wall clock alone may be put back.
+// clock uses two clocks. On a suspended machine the monotonic clock may stand still while the lease runs
+// out; the wall clock catches up, but may be put back.
 type clock struct {
-	now  func() time.Time // with a monotonic reading, which comparisons use
+	now  func() time.Time // monotonic, for comparisons
 	wall func() time.Time // without one
 }
 
@@ -16,7 +15,7 @@ func realClock() clock {
 	return clock{time.Now, func() time.Time { return time.Now().Round(0) }}
 }
 
-// left is the time until an end, by the clock with less; 0 or less when it is over by either.
+// left is the time until an end by the stricter clock; 0 or less: over.
 func (c clock) left(end time.Time) time.Duration {
 	return min(end.Sub(c.now()), end.Round(0).Sub(c.wall()))
 }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lead has one process of several do the work, by a Lease.
+// Package lead elects a process by a Lease, with client-go's election.
 //
-// Reads: the Lease. Decides: the leader, with client-go's election. Writes: the Lease.
-//
-// A lease does not stop a paused process, and the monotonic clock of a suspended machine may stand
-// still: a lease is over by either that clock or the wall clock. A leader's writes have deadlines
-// inside its lease (Term.Until, Punctual), and the next leader waits until a write under way must be
-// over, unless the lease was handed over.
+// A lease does not stop a paused process: it is over by the monotonic or the wall clock. Writes have
+// deadlines inside the lease (Term.Until, Punctual). Without a hand-over, the next leader waits for a last
+// write.
 package lead

@@ -17,43 +17,39 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLost says that another process leads now, or may lead soon. The former leader has stopped, and
-// must start over with nothing remembered.
+// ErrLost: another process may lead. The former leader must forget all and start over.
 var ErrLost = errors.New("the leader's lease is lost")
 
-// ErrUnsettled is for the work of a leader: a write of it may still be under way. The Lease is then
-// not handed over, so that the next leader waits.
+// ErrUnsettled: a write of the work may be under way. The Lease is not handed over, so that the next leader
+// waits.
 var ErrUnsettled = errors.New("a write may still be under way")
 
 // Config names the Lease, and its times.
 type Config struct {
-	// Namespace and Name of the Lease.
 	Namespace, Name string
 	Times
-	// WriteTimeout is how long a write of a leader takes at most.
+	// WriteTimeout is a leader's longest write.
 	WriteTimeout time.Duration
-	// Labels are put on the Lease by its new holder; nil: none.
+	// Labels are put on the Lease by its new holder, or nil.
 	Labels map[string]string
 }
 
 // Term is one time of leading.
 type Term struct {
-	Epoch int64            // rises from leader to leader
-	Until func() time.Time // the end of the lease, by this process's present clock: see clock
-	Clean bool             // the leader before has handed the lease over
-	Lost  <-chan struct{}  // closed when the lease is lost: then it is not handed over
+	Epoch int64            // rises by leader
+	Until func() time.Time // end of the lease by this process's clock: see clock
+	Clean bool             // the former leader handed over
+	Lost  <-chan struct{}  // closed at the loss of the lease: no hand-over then
 }
 
-// term is the term that ends with leading.
 func (l *Lease) term(leading context.Context) Term {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Term{Epoch: l.epoch, Until: l.until, Clean: l.before == "" && !l.absent, Lost: leading.Done()}
 }
 
-// Lead waits until this process leads, and runs work until ctx is done or the
-// lease is lost, which is ErrLost. The Lease is given up when work has stopped, so
-// that the next leader need not wait for anything.
+// Lead waits for the lead, and runs work until ctx is done or the lease is lost (ErrLost). It gives the
+// Lease up after work.
 func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work func(context.Context, Term) error) error {
 	lock, err := newLock(config, kube)
 	if err != nil {
@@ -62,8 +58,8 @@ func Lead(ctx context.Context, config Config, kube kubernetes.Interface, work fu
 	return LeadBy(ctx, config, lock, nil, work)
 }
 
-// LeadBy is Lead with a lock that the caller has made. It needs neither Namespace nor Labels of config.
-// health, if set, says whether renewing goes on.
+// LeadBy is Lead with the caller's lock, without config's Namespace and Labels. health, if set, reports the
+// renewals.
 func LeadBy(ctx context.Context, config Config, lock resourcelock.Interface, health *leaderelection.HealthzAdaptor, work func(context.Context, Term) error) error {
 	lease := NewLease(lock, config.Times)
 	return lease.Hold(ctx, config.Name, health, config.WriteTimeout, func(leading context.Context) error {
@@ -75,7 +71,7 @@ func LeadBy(ctx context.Context, config Config, lock resourcelock.Interface, hea
 			err = work(working, term)
 		}
 		if leading.Err() != nil || ctx.Err() != nil && !errors.Is(err, ErrUnsettled) {
-			return nil // its requests have failed for that
+			return nil // so its requests failed
 		}
 		return err
 	})
@@ -94,12 +90,10 @@ func newLock(config Config, kube kubernetes.Interface) (resourcelock.Interface, 
 	}, nil
 }
 
-// waitOut lets the last writes of a leader that was not heard of any more run
-// out: its deadlines lay inside the lease, but the API server may still be at
-// one of its requests. It returns whether the term begins clean.
+// waitOut waits for a silent leader's last writes: the API server may still carry these out. It returns
+// whether the term begins clean.
 //
-// A missing Lease may have been deleted: its leader may not know that yet, and writes for as long as
-// its lease lasts by its own clock.
+// The leader of a deleted Lease may write until its lease ends by its own clock.
 func waitOut(ctx context.Context, config Config, l *Lease, clean bool) (bool, error) {
 	if clean {
 		return true, nil

@@ -27,7 +27,6 @@ func quick() Config {
 	}
 }
 
-// candidate runs Lead, whose work hands out its term and waits.
 type candidate struct {
 	cancel context.CancelFunc
 	terms  chan Term
@@ -58,8 +57,6 @@ func holder(t *testing.T, server *apitest.Server) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// The Lease is handed over only after the work has ended, and its next holder
-// need not wait.
 func TestHandingOver(t *testing.T) {
 	server := apitest.Start(t)
 	server.Put("leases", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: name}})
@@ -94,9 +91,7 @@ func TestHandingOver(t *testing.T) {
 	}
 }
 
-// A lease is over when either clock says so, until it is renewed: a machine that was
-// suspended finds its monotonic clock where it was, and somebody else may lead by then.
-// A wall clock that is put back makes no lease longer.
+// A suspended machine's monotonic clock stands still. A wall clock put back makes no lease longer.
 func TestLeaseEndsByEitherClock(t *testing.T) {
 	server := apitest.Start(t)
 	kept, err := newLock(quick(), server.Kube)
@@ -135,8 +130,7 @@ func TestLeaseEndsByEitherClock(t *testing.T) {
 	}
 }
 
-// A leader that can't renew its Lease stops, and does not give up what may be
-// somebody else's by then.
+// The Lease may have another holder by then.
 func TestLosingTheLease(t *testing.T) {
 	server := apitest.Start(t)
 	c := run(t, server, quick())
@@ -157,7 +151,6 @@ func TestLosingTheLease(t *testing.T) {
 	}
 }
 
-// A leader that does not know whether its last write is over keeps the Lease: its next holder waits.
 func TestUnsettledWritesKeepTheLease(t *testing.T) {
 	server := apitest.Start(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -178,8 +171,7 @@ func TestUnsettledWritesKeepTheLease(t *testing.T) {
 	<-second.result
 }
 
-// After a leader that did not hand over, the writes it may still have under
-// way are waited for.
+// A dead leader's writes may still be under way.
 func TestFollowingADeadLeader(t *testing.T) {
 	server := apitest.Start(t)
 	old := metav1.NewMicroTime(time.Now().Add(-time.Hour))
@@ -210,8 +202,7 @@ func TestFollowingADeadLeader(t *testing.T) {
 	<-c.result
 }
 
-// A missing Lease may have been deleted: what its leader may still write is waited for, as long as its
-// lease lasts by its own clock.
+// Its leader may still write until its lease ends by its own clock.
 func TestDeletedLease(t *testing.T) {
 	server := apitest.Start(t)
 	created := make(chan time.Time, 1)
@@ -236,8 +227,6 @@ func TestDeletedLease(t *testing.T) {
 	<-c.result
 }
 
-// Who is told to stop at the moment at which it is elected leaves no Lease behind
-// that the next leader would have to wait for, whether it knows that it was or not.
 func TestBeingToldToStopWhileElected(t *testing.T) {
 	for name, answer := range map[string]error{"answered": nil, "not answered": errors.New("the connection breaks")} {
 		t.Run(name, func(t *testing.T) {

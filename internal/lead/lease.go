@@ -19,27 +19,26 @@ import (
 // Times are those of an election.
 type Times struct{ Duration, RenewDeadline, RetryPeriod time.Duration }
 
-// Lease is a Lease that processes compete for, with the results of this process's writes. Safe for
-// parallel use.
+// Lease is contested by processes. Safe for parallel use.
 type Lease struct {
 	resourcelock.Interface
 	times Times
 	clock clock
 
 	mu      sync.Mutex
-	tried   bool      // a write that takes the Lease was sent, with any outcome
-	renewed time.Time // when the last successful write began
+	tried   bool      // a taking write was sent, with any outcome
+	renewed time.Time // start of the last successful write
 	epoch   int64
-	before  string // the holder before this process
-	absent  bool   // there was no Lease when it was last read
+	before  string // the former holder
+	absent  bool   // missing at the last read
 }
 
-// NewLease is the Lease that a lock keeps. It holds nothing yet.
+// NewLease wraps a lock; it holds nothing yet.
 func NewLease(lock resourcelock.Interface, times Times) *Lease {
 	return &Lease{Interface: lock, times: times, clock: realClock()}
 }
 
-// Get reads the Lease and notes who holds it.
+// Get reads the Lease and notes its holder.
 func (l *Lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	l.mu.Lock()
@@ -53,7 +52,7 @@ func (l *Lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	return record, raw, err
 }
 
-// Create writes a Lease where there is none.
+// Create writes a new Lease.
 func (l *Lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	began := l.try()
 	return l.wrote(began, record, l.Interface.Create(ctx, record))
@@ -65,7 +64,6 @@ func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.wrote(began, record, l.Interface.Update(ctx, record))
 }
 
-// try notes that a write begins, and when.
 func (l *Lease) try() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +71,7 @@ func (l *Lease) try() time.Time {
 	return l.clock.now()
 }
 
-// wrote notes a write: the lease counts from before it was sent.
+// wrote notes a write: the lease counts from before its sending.
 func (l *Lease) wrote(began time.Time, record resourcelock.LeaderElectionRecord, err error) error {
 	if err == nil && record.HolderIdentity == l.Identity() {
 		l.mu.Lock()
@@ -95,8 +93,7 @@ func (l *Lease) until() time.Time {
 	return l.clock.now().Add(l.clock.left(l.renewed.Add(l.times.Duration)))
 }
 
-// Held says whether the Lease has not run out, by this process's clock. A process that
-// was stopped for a while finds here that it does not lead any more.
+// Held says whether the Lease still runs by this process's clock, even after a pause.
 func (l *Lease) Held() bool { return l.clock.now().Before(l.until()) }
 
 func (l *Lease) wasAbsent() bool {
@@ -105,8 +102,8 @@ func (l *Lease) wasAbsent() bool {
 	return l.absent
 }
 
-// release releases the Lease, if this process has it. The API server may still carry out a write that
-// the elector gave up: then the Lease is read again. Without a try to take the Lease nothing is asked.
+// release gives the own Lease up, and reads it again if the API server may still carry out an abandoned
+// write. Without an attempt it asks nothing.
 func (l *Lease) release(ctx context.Context, timeout time.Duration) error {
 	if !l.hasTried() {
 		return nil
@@ -132,10 +129,9 @@ func (l *Lease) release(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// Hold waits until this process has the Lease, and runs work. The context of work is
-// canceled when the Lease is lost, which is ErrLost; that ctx is done is for work to
-// see. When work has ended, Hold gives the Lease up, within a timeout: client-go
-// would do so before. It keeps the Lease if work returns ErrUnsettled. health, if set, tells whether renewing goes on.
+// Hold waits for the Lease and runs work. A loss (ErrLost) cancels work's context; work must watch ctx.
+// Then Hold gives the Lease up within a timeout, later than client-go would, unless work returns
+// ErrUnsettled.
 func (l *Lease) Hold(ctx context.Context, name string, health *leaderelection.HealthzAdaptor, timeout time.Duration, work func(leading context.Context) error) error {
 	started := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -158,13 +154,13 @@ func (l *Lease) Hold(ctx context.Context, name string, health *leaderelection.He
 	}()
 	lost := false
 	select {
-	case <-ctx.Done(): // it may take the Lease at this very moment
+	case <-ctx.Done(): // it may just take the Lease
 	case leading := <-started:
 		err = work(leading)
 		lost = leading.Err() != nil
 	}
 	stopElecting()
-	<-elected // it shares the memory of the Lease
+	<-elected // it shares the Lease's memory
 	if lost {
 		return errors.Join(ErrLost, err)
 	}

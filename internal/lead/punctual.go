@@ -7,9 +7,8 @@ import (
 	"net/http"
 )
 
-// Punctual wraps a transport so that it sends no request after its deadline, by the monotonic clock or
-// the wall clock. A process that was paused between making a request and sending it, or on a suspended
-// machine, may notice too late otherwise.
+// Punctual wraps a transport so that it sends no request after its deadline, by the monotonic or the wall
+// clock, even after a pause or suspension.
 func Punctual(next http.RoundTripper) http.RoundTripper { return punctual{next, realClock()} }
 
 type punctual struct {

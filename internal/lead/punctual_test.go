@@ -34,8 +34,7 @@ func TestPunctual(t *testing.T) {
 	}
 }
 
-// A machine that was suspended after the request was made: its monotonic clock stood
-// still, and the deadline is over by its wall clock alone.
+// The monotonic clock stood still: the deadline is over by the wall clock alone.
 func TestPunctualAfterASuspension(t *testing.T) {
 	sent := 0
 	now, suspended := time.Now(), time.Duration(0)

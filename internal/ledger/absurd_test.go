@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// absurdVolumes are n volumes, each of its own driver, or all of one driver.
 func absurdVolumes(n int, drivers bool) []VolumeID {
 	list := make([]VolumeID, n)
 	for i := range list {
@@ -22,7 +21,6 @@ func absurdVolumes(n int, drivers bool) []VolumeID {
 	return list
 }
 
-// absurdPod has a pod that names volumes inline come, lose half of them, and go.
 func absurdPod(l *Ledger, volumes []VolumeID) {
 	p := Pod{UID: "p", Version: "1", Namespace: "default", Name: "p", Node: "n"}
 	for i, v := range volumes {
@@ -34,8 +32,7 @@ func absurdPod(l *Ledger, volumes []VolumeID) {
 	l.Apply(start, PodGone{UID: "p"})
 }
 
-// Objects without a bound cost in proportion: an object with eight times as many entries copies little
-// more than eight times as much.
+// An object with eight times the entries copies little more than eight times as much.
 func TestAbsurdObjectsCostInProportion(t *testing.T) {
 	const few, times, most = 1000, 8, 16
 	tests := map[string]func(l *Ledger, n int){

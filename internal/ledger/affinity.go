@@ -9,26 +9,24 @@ import (
 	"unique"
 )
 
-// NodeAffinity names the nodes where a PersistentVolume can be used (spec.nodeAffinity.required). The
-// zero value allows every node. Equal values share their memory: a cluster has many volumes and few
-// zones.
+// NodeAffinity is spec.nodeAffinity.required; zero allows every node. Equal values share memory: volumes
+// are many, zones few.
 type NodeAffinity struct{ terms unique.Handle[string] }
 
-// NodeTerm is one term of a NodeAffinity: a node matches if it meets all of its requirements. A term
-// without requirements matches no node.
+// NodeTerm matches a node that meets all its requirements; without requirements, no node.
 type NodeTerm struct {
 	Labels []NodeRequirement // of the node's labels
-	Fields []NodeRequirement // of the node's fields; only metadata.name exists
+	Fields []NodeRequirement // only metadata.name exists
 }
 
-// NodeRequirement is a condition on the value of a label or a field.
+// NodeRequirement is a condition on a label or field.
 type NodeRequirement struct {
 	Key      string
 	Operator NodeOperator
 	Values   []string
 }
 
-// NodeOperator says how a value is compared. The operators are corev1.NodeSelectorOperator's.
+// NodeOperator compares a value, like corev1.NodeSelectorOperator.
 type NodeOperator byte
 
 // The operators.
@@ -41,8 +39,8 @@ const (
 	NodeLt           NodeOperator = 'l'
 )
 
-// The terms are kept as text, each part followed by its separator, which labels, keys and values can't
-// contain. A requirement begins with its operator; for a field, onField precedes it.
+// The terms are text: each part ends with its separator, a character that labels, keys and values can't
+// contain. A requirement begins with its operator, after onField for a field.
 const (
 	afterTerm        = "\x01"
 	afterRequirement = "\x02"
@@ -51,9 +49,8 @@ const (
 	nodeNameField    = "metadata.name"
 )
 
-// NewNodeAffinity makes a NodeAffinity of terms; a node has to match one term. A term with a
-// requirement that Kubernetes would not parse matches no node, as in
-// component-helpers/scheduling/corev1/nodeaffinity.
+// NewNodeAffinity allows a node that matches any term. A term that Kubernetes can't parse matches no node,
+// as in component-helpers/scheduling/corev1/nodeaffinity.
 func NewNodeAffinity(terms ...NodeTerm) NodeAffinity {
 	var b strings.Builder
 	for _, t := range terms {
@@ -86,8 +83,7 @@ func (t NodeTerm) valid() bool {
 	return len(t.Labels)+len(t.Fields) > 0
 }
 
-// valid says whether the operator is known and has the right number of values, all of them possible label
-// values.
+// valid checks the operator, the number of values, and that they are label values.
 func (r NodeRequirement) valid() bool {
 	for _, v := range r.Values {
 		if !labelValue(v) {
@@ -109,8 +105,8 @@ func (r NodeRequirement) valid() bool {
 	return false
 }
 
-// labelValue says whether a label can have a value: at most 63 letters, digits, dashes, dots and
-// underscores, with a letter or digit first and last.
+// labelValue allows at most 63 letters, digits, dashes, dots and underscores, with a letter or digit first
+// and last.
 func labelValue(v string) bool {
 	for i := range len(v) {
 		c := v[i]
@@ -132,8 +128,7 @@ func (r NodeRequirement) write(b *strings.Builder) {
 	b.WriteString(afterRequirement)
 }
 
-// Matches says whether the volume can be used at a node with this name and these labels. It allocates
-// nothing.
+// Matches says whether a node allows the volume. It allocates nothing.
 func (a NodeAffinity) Matches(n NodeName, labels map[string]string) bool {
 	if a == (NodeAffinity{}) {
 		return true

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// A change of a node's labels touches its waiters: volumes may be allowed there now.
 func TestChangedLabelsTouchTheNode(t *testing.T) {
 	l, now := New(), time.Unix(1000, 0)
 	node := func(version, zone string) NodeState {
@@ -26,7 +25,6 @@ func TestChangedLabelsTouchTheNode(t *testing.T) {
 	}
 }
 
-// A node has to meet all requirements of one term: labels that it has, lacks or compares, or its name.
 func TestWhereVolumesCanBeUsed(t *testing.T) {
 	label := func(op NodeOperator, values ...string) NodeRequirement { return NodeRequirement{"zone", op, values} }
 	field := func(op NodeOperator, value string) NodeRequirement {
@@ -95,7 +93,7 @@ func TestWhereVolumesCanBeUsed(t *testing.T) {
 	}
 }
 
-// Matching is done for every node that a pod may go to.
+// Matching runs for every node of a pod.
 func TestMatchingAllocatesNothing(t *testing.T) {
 	a := NewNodeAffinity(NodeTerm{Labels: []NodeRequirement{{"zone", NodeIn, []string{"a", "b"}}, {"size", NodeGt, []string{"3"}}}})
 	labels := map[string]string{"zone": "b", "size": "10"}

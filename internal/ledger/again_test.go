@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// A change before the first snapshot is reported.
 func TestChangesBetweenSnapshotsAreTouched(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	a := Attachment{Name: AttachmentName(v, "n1"), UID: "00000000-0000-0000-0000-000000000001", Version: "1", Driver: "d", Node: "n1", Inline: v}
@@ -21,8 +20,6 @@ func TestChangesBetweenSnapshotsAreTouched(t *testing.T) {
 	}
 }
 
-// A ticket or pod with a reused name leaves nothing at the former one's place, also if the former's end was
-// not seen.
 func TestNamesThatAreGivenAnew(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -47,8 +44,7 @@ func TestNamesThatAreGivenAnew(t *testing.T) {
 	}
 }
 
-// An attachment that was made again under its name is of the volume that leads to this name, also if its
-// PersistentVolume has been made again for another disk.
+// The name's volume counts, even if its PersistentVolume now names another disk.
 func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 	l, v, other := New(), VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	a := Attachment{Name: AttachmentName(v, "n1"), UID: "00000000-0000-0000-0000-000000000001", Version: "1", Driver: "d", Node: "n1", PersistentVolume: "pv"}
@@ -67,7 +63,6 @@ func TestAttachmentMadeAgainAfterItsVolumeVanished(t *testing.T) {
 	}
 }
 
-// An attachment that was made again for another volume or node is only at its new place.
 func TestAttachmentMadeAgainElsewhere(t *testing.T) {
 	first := Attachment{Name: "theirs", UID: "a", Version: "1", Driver: "disk", Node: "n1", Inline: VolumeID{"disk", "h"}}
 	for name, change := range map[string]func(*Attachment){
@@ -92,7 +87,6 @@ func TestAttachmentMadeAgainElsewhere(t *testing.T) {
 	}
 }
 
-// A ticket is told about its claim, also if that leads to no volume: then it waits for something else.
 func TestTicketsHearOfTheirClaims(t *testing.T) {
 	l, key := New(), ClaimKey{Namespace: "ns", Name: "data"}
 	l.Apply(start, StorageClass{Name: "late", Version: "1", Driver: "d", WaitForFirst: true})
@@ -105,8 +99,7 @@ func TestTicketsHearOfTheirClaims(t *testing.T) {
 	}
 }
 
-// A pod that is bound after its claim's PersistentVolume is gone may use the volume attached for it at its
-// node, in a process that has seen the PersistentVolume and in a later one.
+// The pod may use the volume attached for it at its node, also in a later process.
 func TestPodOfALostClaim(t *testing.T) {
 	v := VolumeID{"d", "v"}
 	key := ClaimKey{"ns", "data"}

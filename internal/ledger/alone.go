@@ -4,15 +4,15 @@ package ledger
 
 import "slices"
 
-// mountedAlone are nodes with a mounted volume that their kubelets have forgotten, as moorage-node
-// reports, and for which the ledger has no VolumeOnNode.
+// mountedAlone are nodes without a VolumeOnNode where moorage-node reports a mounted volume that the
+// kubelet forgot.
 type mountedAlone struct {
 	volume VolumeID
 	nodes  []NodeName // sorted; replaced, never changed
 }
 
-// MountedAlone returns, sorted, the nodes where only moorage-node's report says that the volume is
-// mounted. It does not ask whether that report still counts.
+// MountedAlone returns, sorted, nodes where only moorage-node's report, even an outdated one, says that the
+// volume is mounted.
 func (s Snapshot) MountedAlone(v VolumeID) []NodeName {
 	if rec := s.facts.alone.get(v); rec != nil {
 		return rec.nodes
@@ -52,7 +52,7 @@ func (l *Ledger) keepAlone(t *Touched, v VolumeID, n NodeName) {
 	t.volume(v)
 }
 
-// keepAllAlone checks again all volumes that two reports of a node have as forgotten.
+// keepAllAlone checks two reports' forgotten volumes again.
 func (l *Ledger) keepAllAlone(t *Touched, was, is *NodeWord, n NodeName) {
 	for _, w := range []*NodeWord{was, is} {
 		if w != nil {
@@ -63,8 +63,7 @@ func (l *Ledger) keepAllAlone(t *Touched, was, is *NodeWord, n NodeName) {
 	}
 }
 
-// touchable are the volumes that a change of a node may concern: volumes with a VolumeOnNode there, and
-// volumes that only moorage-node's report names.
+// touchable are volumes at a node, or only in moorage-node's report.
 func (l *Ledger) touchable(n *Node) []VolumeID {
 	list := n.At()
 	if n.Word != nil {

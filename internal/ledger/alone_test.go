@@ -7,8 +7,6 @@ import (
 	"testing"
 )
 
-// MountedAlone follows the node's report, and the facts that bind the volume to the node; each change
-// touches the volume's waiters.
 func TestMountedAlone(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	word := func(version string, mounted, forgotten bool) NodeWord {

@@ -15,12 +15,12 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	wasAttached := old != nil && old.attached
 	if wasAttached && old.is(a.UID) && old.to.nodeID != "" {
-		// external-attacher that lists volumes stamps and publishes again if it does not find the
-		// volume under the CSINode's present nodeID. Its earlier publish stays.
+		// An external-attacher that lists volumes stamps and publishes again if the volume is missing under
+		// the CSINode's present nodeID. Its earlier publish stays.
 		a.NodeID = old.to.nodeID
 	}
 	if old != nil && old.is(a.UID) && old.to.node == a.Node && old.pv == a.PersistentVolume && old.inline == !a.Inline.IsZero() {
-		// The common case: only its status has changed.
+		// Common case: only the status changed.
 		packed := a.pack(old.handle, l.machine(&a, old.to.driver, old), old.pv, old.own)
 		packed.byName = old.byName
 		l.writeAttachment(now, t, old, a.Name, packed)
@@ -31,11 +31,11 @@ func (a Attachment) apply(l *Ledger, now time.Time, t *Touched) {
 	case a.AttachError.Code == ResourceExhausted && !a.Attached && !a.Deleting:
 		l.refuse(now, t, a.Node, a.Driver)
 	case a.Attached && !wasAttached:
-		l.exhausted(t, a.Node, a.Driver, false) // there was room after all
+		l.exhausted(t, a.Node, a.Driver, false) // there was room
 	}
 }
 
-// newAttachment takes in an attachment that is new, or that was another one.
+// newAttachment reads an attachment that is new or was another.
 func (l *Ledger) newAttachment(now time.Time, t *Touched, old *attachmentRecord, a *Attachment) {
 	same := old
 	if old != nil && !old.is(a.UID) {
@@ -52,7 +52,7 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 	}
 	pv := a.PersistentVolume
 	if rec := l.facts.pvs.get(pv); rec != nil {
-		pv = rec.Name // the same, and one copy of its bytes
+		pv = rec.Name // shares the bytes
 	}
 	if v := l.facts.volumes.get(at); v != nil {
 		at = v.ID // likewise
@@ -83,15 +83,15 @@ func (l *Ledger) replaceAttachment(now time.Time, t *Touched, old *attachmentRec
 	}
 }
 
-// source is the volume of an attachment: the volume for which it was made (old, if not nil, is its known
-// state before), and whether only its name says so. Without a source it has a placeholder volume.
+// source is an attachment's volume, and whether only its name says so. old is its former state or nil.
+// Without a source it is a placeholder.
 func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byName bool) {
 	if !a.Inline.IsZero() {
 		return a.Inline, false
 	}
 	known := old != nil && old.at().IsReal()
 	if known && !old.byName {
-		return old.at(), false // also if its PersistentVolume is gone
+		return old.at(), false // even without its PersistentVolume
 	}
 	if pv := l.facts.pvs.get(a.PersistentVolume); pv != nil && pv.exists && !pv.Volume.IsZero() && !madeForAnother(a, pv.Volume) {
 		return pv.Volume, false
@@ -105,10 +105,8 @@ func (l *Ledger) source(a *Attachment, old *attachmentRecord) (at VolumeID, byNa
 	return unknownSource(a.Driver, a.Name), false
 }
 
-// madeForAnother says whether an attachment was not made for the present volume of its PersistentVolume:
-// its name has the form that follows from volume and node, but does not follow from these. A
-// PersistentVolume of this name was deleted, and made again for another disk. A name of any other form says
-// nothing of a volume.
+// madeForAnother: the name follows from another volume and node, since the PersistentVolume was made again
+// for another disk. A name of another form says nothing.
 func madeForAnother(a *Attachment, v VolumeID) bool {
 	return NamesAnother(a.Name, v, a.Node)
 }
@@ -147,7 +145,7 @@ func (l *Ledger) resolveAttachment(now time.Time, t *Touched, name string) {
 	switch {
 	case at != old.at():
 		l.replaceAttachment(now, t, old, a, at, byName)
-	case byName != old.byName: // it agrees with the name
+	case byName != old.byName: // as the name says
 		l.unlinkAttachment(old, name)
 		l.changeVolumeOnNode(now, t, at, old.to.node, func(p *VolumeOnNode) { l.amend(p, old, func(r *attachmentRecord) { r.byName = byName }) })
 	}
@@ -171,15 +169,15 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 	noted := old == nil || !same || old.to != rec.to || old.pod != rec.pod
 	if !noted && old.gen == l.gen && old.uid == rec.uid && old.odd == nil && rec.odd == nil && !old.proved {
 		marked := old.underWay()
-		*old = rec // no snapshot has it, and nothing else depends on it
+		*old = rec // in no snapshot, with no dependents
 		if marked != rec.underWay() {
 			l.facts.attachments.put(l.gen, name, old)
 		}
 		t.volume(rec.at())
 		return
 	}
-	fresh := rec       // rec itself stays on the stack
-	var lasting []Boot // of mounts that only the replaced attachment's note tells
+	fresh := rec       // rec stays on the stack
+	var lasting []Boot // of mounts only in the replaced note
 	if v := l.facts.volumes.get(rec.at()); same && old.noted() && old.uid != rec.uid && old.to.note != rec.to.note {
 		lasting = l.facts.unknown(v, v.OnNode(rec.to.node))
 	}
@@ -210,8 +208,7 @@ func (l *Ledger) writeAttachment(now time.Time, t *Touched, old *attachmentRecor
 	}
 }
 
-// seeNote has the volume of an attachment with a note remember that it has one (Volume.Record), and lists the
-// volume for the note's pod.
+// seeNote notes a note in its volume (Volume.Record), and lists the volume for the note's pod.
 func (l *Ledger) seeNote(now time.Time, t *Touched, r *attachmentRecord) {
 	if v := l.facts.volumes.get(r.at()); v != nil && !v.noted && r.noted() {
 		l.volume(r.at()).noted = true
@@ -252,12 +249,12 @@ func (e AttachmentGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.facts.attachments.del(l.gen, e.Name)
 	l.sourceFree(t, old)
 	if old.attached {
-		l.exhausted(t, old.to.node, old.driver(), false) // a slot came free
+		l.exhausted(t, old.to.node, old.driver(), false) // a slot is free
 	}
 }
 
-// sourceTaken touches the present volume of a new attachment's PersistentVolume: it may be another volume,
-// and wait until the attachment is gone. Then the PersistentVolume knows this attachment's volume as well.
+// sourceTaken touches the PersistentVolume's present volume: it may be another that waits for the
+// attachment's end.
 func (l *Ledger) sourceTaken(t *Touched, pv string, at VolumeID, r *attachmentRecord) {
 	rec := l.facts.pvs.get(pv)
 	if rec != nil {
@@ -269,8 +266,8 @@ func (l *Ledger) sourceTaken(t *Touched, pv string, at VolumeID, r *attachmentRe
 	}
 }
 
-// sourceFree touches the present volume of an ended attachment's PersistentVolume: it may differ from the
-// attachment's volume, and wait for its end (rules, VolumeReplaced).
+// sourceFree touches the PersistentVolume's present volume: it may be another that has waited (rules,
+// VolumeReplaced).
 func (l *Ledger) sourceFree(t *Touched, r *attachmentRecord) {
 	rec := l.facts.pvs.get(r.pv)
 	if rec == nil {
@@ -299,11 +296,11 @@ func (l *Ledger) unlinkAttachment(r *attachmentRecord, name string) {
 	l.sweepPV(rec)
 }
 
-// refusal is a driver's answer that a node has no room.
+// refusal is a driver's answer that a node is full.
 type refusal struct {
 	node   NodeName
 	driver string
-	at     time.Time // when it was last heard
+	at     time.Time // last heard
 }
 
 // refuse notes that a driver has refused an attach at a node for want of room.
@@ -334,7 +331,7 @@ func (l *Ledger) exhausted(t *Touched, n NodeName, driver string, is bool) {
 	t.node(n)
 }
 
-// putAttachment adds an attachment: own ones first, then by name.
+// putAttachment adds an attachment: own first, then by name.
 func (p *VolumeOnNode) putAttachment(r *attachmentRecord) {
 	if p.first == nil {
 		p.first = r
@@ -355,7 +352,7 @@ func (p *VolumeOnNode) takeAttachment(r *attachmentRecord) {
 	}
 }
 
-// records lists the attachments' records; the caller owns the list.
+// records lists copies that the caller owns.
 func (p *VolumeOnNode) records() []*attachmentRecord {
 	if p.first == nil {
 		return nil

@@ -17,7 +17,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	inUse, reported := distinct(s.InUse), distinct(s.Reported)
 	s.InUse, s.Reported = nil, nil
-	s.Reporting = s.Reporting || known && old.Reporting // of this object, once is forever
+	s.Reporting = s.Reporting || known && old.Reporting // for this object, once is forever
 	rec := l.node(s.Name)
 	since, wasReady := rec.NotReady, rec.Exists && rec.Ready == ReadyTrue
 	if !known || another(rec.NodeState, s) {
@@ -50,7 +50,7 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		t.Volumes = append(t.Volumes, l.touchable(rec)...)
 		t.node(s.Name)
 	}
-	if labelsChanged { // volumes may be allowed here that were not
+	if labelsChanged { // more volumes may be allowed here
 		t.node(s.Name)
 	}
 	if ended || replaced || fenceEnded || letIn {
@@ -62,28 +62,27 @@ func (s NodeState) apply(l *Ledger, now time.Time, t *Touched) {
 		l.cloneGone(now, t, was.SystemUUID)
 	}
 	if rec := l.node(s.Name); answered != rec.Answers() || was.SystemUUID != s.SystemUUID {
-		// Its report may have been seen before its Node, or before the Node named the unknown volume's machine.
+		// Its report may precede its Node, or the Node's naming of the unknown volume's machine.
 		l.lookedForAll(now, t, rec)
 	}
 }
 
-// SameHealth says whether two states of a Node agree on its health, machine and boot.
+// SameHealth compares health, machine and boot.
 func (s *NodeState) SameHealth(other *NodeState) bool {
 	return s.Ready == other.Ready && s.OutOfService == other.OutOfService && s.Shutdown == other.Shutdown &&
 		s.Managed == other.Managed && s.Draining == other.Draining && s.Reporting == other.Reporting && s.BootID == other.BootID &&
 		s.SystemUUID == other.SystemUUID && s.ProviderID == other.ProviderID
 }
 
-// takeLists takes in a Node's volumesAttached and volumesInUse, and the volumes that are unknown since its
-// last state. known: that state was of the same object.
+// takeLists takes in volumesAttached, volumesInUse and unknown volumes. known: the last state was of the
+// same object.
 func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known bool, reported, inUse []VolumeID) {
 	defer l.beginBulk(s.Name, reported, inUse)()
 	stale := false
 	if was.UID != s.UID || was.BootID != s.BootID || was.SystemUUID != s.SystemUUID || was.ProviderID != s.ProviderID {
 		stale = l.seeBoot(now, t, was, s)
 	}
-	// First the present entries, then the missing ones: a place that stays is never lost in between, and
-	// its clock continues.
+	// Present entries come first, so that a lasting place keeps its clock.
 	used, usedBit := func(n *Node) int { return n.inUse }, func(p *VolumeOnNode) *bool { return &p.InUse }
 	l.list(now, t, s.Name, reported, func(p *VolumeOnNode) *bool { return &p.Reported })
 	l.list(now, t, s.Name, inUse, usedBit)
@@ -95,8 +94,7 @@ func (l *Ledger) takeLists(now time.Time, t *Touched, was, s *NodeState, known b
 	}
 	l.unlist(now, t, s.Name, reported, func(n *Node) int { return n.reported }, func(p *VolumeOnNode) *bool { return &p.Reported })
 	if s.Reporting {
-		// A new object with an old name says nothing about use until its own kubelet has reported:
-		// volumes in use stay in use.
+		// A new object says nothing about use until its kubelet reports: volumes in use stay so.
 		l.unlist(now, t, s.Name, inUse, used, usedBit)
 	}
 }
@@ -112,25 +110,22 @@ func taintedAt(at time.Time, has, known bool, now time.Time) time.Time {
 	return at
 }
 
-// another says whether a node that is not Ready was Ready since its last seen state: its condition is the
-// same, but since another time.
+// another: the node was Ready since its last not Ready state, since the condition's time differs.
 func another(was, is NodeState) bool { return was.Ready == is.Ready && was.ReadySince != is.ReadySince }
 
-// forgetLease forgets the Lease's facts of an ended outage: a kubelet's writes while the node is Ready say
-// nothing of the next one.
+// forgetLease: writes while Ready say nothing of the next outage.
 func (n *Node) forgetLease() {
 	n.Heard, n.Renewed, n.RenewedAt, n.LeaseRead = time.Time{}, 0, time.Time{}, time.Time{}
 	n.UnreadSince, n.ReadAgain, n.Unread = time.Time{}, time.Time{}, 0
 }
 
-// leaseGap is the longest time in which a Lease need not have been read if the node controller calls the
-// node Unknown: it does so after it has heard nothing for at least this long (kube-controller-manager,
-// --node-monitor-grace-period).
+// leaseGap is the longest gap in reading a Lease before an Unknown: the node controller reports that after
+// at least this silence (kube-controller-manager, --node-monitor-grace-period).
 const leaseGap = 40 * time.Second
 
-// wrote is when the kubelet of a node that stays not Ready may have written last, by a new state of the
-// node; zero: the state shows nothing. Only kubelets write False. Unknown is the node controller's report:
-// before that the kubelet was silent only while this process read its Lease and saw no renewal.
+// wrote is the last possible write of the kubelet of a node that stays not Ready, by its new state; zero:
+// not shown. Only kubelets write False. The node controller writes Unknown: the kubelet was silent before
+// only while this process read its Lease without a renewal.
 func (n *Node) wrote(is NodeState, now time.Time) time.Time {
 	switch {
 	case n.Ready == ReadyUnknown && is.Ready == ReadyFalse:
@@ -155,8 +150,7 @@ func distinct(list []VolumeID) []VolumeID {
 	return slices.Compact(list)
 }
 
-// list sets one bit of the VolumeOnNodes in a list of the node's status. The usual report changes nothing,
-// and costs one look-up a volume.
+// list sets a bit of the listed VolumeOnNodes. An unchanged volume costs a look-up.
 func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit func(*VolumeOnNode) *bool) {
 	for _, v := range is {
 		if p := l.facts.volumes.get(v).OnNode(n); p == nil || !*bit(p) {
@@ -168,8 +162,8 @@ func (l *Ledger) list(now time.Time, t *Touched, n NodeName, is []VolumeID, bit 
 	}
 }
 
-// unlist clears the bit of the node's VolumeOnNodes that the list omits. total is how many places have it:
-// the list's length if there are none.
+// unlist clears the bit of omitted volumes. total counts places with it: the list's length if none is
+// omitted.
 func (l *Ledger) unlist(now time.Time, t *Touched, n NodeName, is []VolumeID, total func(*Node) int, bit func(*VolumeOnNode) *bool) {
 	rec := l.facts.nodes.get(n)
 	if rec == nil || total(rec) == len(is) {
@@ -192,9 +186,9 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 		return
 	}
 	rec := l.node(e.Name)
-	// Its volumes in use stay in use: a deleted Node object proves nothing.
+	// A deleted Node object proves nothing: volumes in use stay so.
 	wasReady, machine := rec.Ready == ReadyTrue, rec.SystemUUID
-	defer func() { l.cloneGone(now, t, machine) }() // once no facts of it are left
+	defer func() { l.cloneGone(now, t, machine) }() // after its last facts
 	defer l.beginBulk(e.Name)()
 	l.dropFenced(now, t, rec)
 	rec.OutOfServiceAt, rec.ShutdownAt, rec.FencedAt = time.Time{}, time.Time{}, nil
@@ -207,7 +201,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.wakeTaken(t, e.Name)
 	t.node(e.Name)
 	for _, v := range rec.At() {
-		if p := l.facts.volumes.get(v).OnNode(e.Name); p.Reported && v.NoAttach() { // only this says that the machine may have it
+		if p := l.facts.volumes.get(v).OnNode(e.Name); p.Reported && v.NoAttach() { // the machine may have it by this alone
 			l.changeVolumeOnNode(now, t, v, e.Name, func(p *VolumeOnNode) { p.Reported, p.ReportSent = false, true })
 		}
 	}
@@ -216,7 +210,7 @@ func (e NodeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	l.recount(now, t, rec)
 }
 
-// cloneGone takes in that a node no longer has a systemUUID: for the last node with it, a boot may be over.
+// cloneGone notes that a node lost its systemUUID: for its last node a boot may be over.
 func (l *Ledger) cloneGone(now time.Time, t *Touched, machine string) {
 	if machine == "" {
 		return
@@ -234,9 +228,9 @@ func (l *Ledger) cloneGone(now time.Time, t *Touched, machine string) {
 	}
 }
 
-// dropFenced ends the use of volumes that were detached from a node while evidence said
-// that nothing runs there, if its kubelet has not reported since. Only that kubelet's list names them,
-// and after its Node is deleted no kubelet can write another list.
+// dropFenced ends the use of volumes detached on evidence that nothing runs, if the kubelet has not
+// reported since. Only that kubelet's list names them, and after the Node's deletion nobody can write
+// another.
 func (l *Ledger) dropFenced(now time.Time, t *Touched, n *Node) {
 	if !n.OutOfService || n.Ready != ReadyUnknown || n.Heard.After(n.OutOfServiceAt) {
 		return
@@ -305,8 +299,7 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	doubted := rec.HoldUnanswered > 0
 	rec.HoldUnanswered = 0
 	if rec.Hold.saysTheSame(&hold) {
-		// A grant has made another version of it. That wakes no ticket: if the API server refuses the
-		// ticket's status, the grant is retried after a pause.
+		// A grant wrote this version. It wakes no ticket: a refused grant is retried after a pause.
 		rec.Hold = &hold
 		if doubted {
 			t.volume(e.Volume)
@@ -325,14 +318,13 @@ func (e HoldSeen) apply(l *Ledger, now time.Time, t *Touched) {
 	l.moveLeft(now, t, e.Volume, was.left(), hold.left())
 	l.moveHeld(now, t, e.Volume, was.held(e.Volume), hold.held(e.Volume))
 	if n := hold.held(e.Volume); n != "" && n == was.held(e.Volume) && was.SystemUUID != hold.SystemUUID {
-		l.trust(now, t, n, e.Volume) // it was given to another machine of the name
+		l.trust(now, t, n, e.Volume) // another machine of the name has it
 	}
 	l.noteHold(now, t, e.Volume, was.node(), hold.Node)
 	l.listPods(now, t, e.Volume, was, &hold)
 }
 
-// saysTheSame says whether two written states of a hold differ only in their versions and in the count of
-// writes before a grant.
+// saysTheSame ignores versions and the count of writes.
 func (h *Hold) saysTheSame(is *Hold) bool {
 	switch {
 	case h == nil || h.Version == "":
@@ -359,7 +351,7 @@ func (e HoldUnanswered) apply(l *Ledger, now time.Time, t *Touched) {
 		if e.Deletes {
 			rec.dropped = e.Version
 		}
-		t.volume(e.Volume) // it is written again, also if a grant has written it
+		t.volume(e.Volume) // write it again, even after a grant
 	}
 }
 
@@ -367,7 +359,7 @@ func (e HoldAnswered) apply(l *Ledger, _ time.Time, t *Touched) {
 	t.Own = true
 	if v := l.facts.volumes.get(e.Volume); v != nil && v.HoldUnanswered > 0 && v.HoldUnanswered == e.Writes {
 		rec := l.volume(e.Volume)
-		rec.HoldUnanswered, rec.dropped = 0, "" // a deletion was not carried out, and won't be
+		rec.HoldUnanswered, rec.dropped = 0, "" // a deletion failed for good
 		t.volume(e.Volume)
 	}
 }
@@ -387,17 +379,16 @@ func (e HoldDropped) apply(l *Ledger, now time.Time, t *Touched) {
 		rec.HoldUnanswered = 0
 		t.volume(e.Volume)
 	}
-	if rec.Hold.Version == "" { // the watch came first, without a sign of the deleter
+	if rec.Hold.Version == "" { // the watch came first, without the deleter
 		l.removeHold(now, t, rec)
 	}
 }
 
-// A hold without an attachment, which alone places its volume, is kept as unwritten (Version is empty) if
-// the volume has a PersistentVolume. A hold with nodes of possible mounts after a forced detach is kept in
-// the same way. Without a PersistentVolume only the hold says how many nodes the volume may serve: it is
-// kept while the volume is seen at its node. Otherwise the deletion says that the volume is nowhere. The
-// deletion also says so for a volume that was left at a machine whose name another machine has now. This
-// process deletes holds without content.
+// A hold is kept as unwritten (Version is empty) if it alone places a volume with a PersistentVolume, or
+// names nodes of possible mounts after a forced detach. Without a PersistentVolume it alone has the
+// volume's access, and is kept while the volume is seen at its node. Otherwise the deletion says that the
+// volume is nowhere, even if it was left at a machine that lost its name. This process deletes holds
+// without content.
 func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if old := l.facts.volumes.get(e.Volume); old == nil || old.Hold == nil {
 		return
@@ -410,10 +401,10 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.HoldUnanswered = 0
 	was := rec.Hold
 	dropped := rec.dropped != "" && was.Version == rec.dropped
-	if !dropped { // what only the hold tells is still true
+	if !dropped { // its own facts are still true
 		for i := range rec.OnNodes {
 			if rec.OnNodes[i].Proof.Again {
-				continue // moorage-node has found nothing, and this process deletes the hold for that
+				continue // deleted because moorage-node has found nothing
 			}
 			for _, b := range l.facts.unknown(rec, &rec.OnNodes[i]) {
 				l.makeUnknown(now, t, e.Volume, rec.OnNodes[i].Node, b)
@@ -436,16 +427,15 @@ func (e HoldGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if was.Version == "" {
 		return // told again
 	}
-	// The deletion moved no volume: the content is written again.
+	// The deletion moved no volume: write the content again.
 	unwritten := *was
 	unwritten.Version = ""
 	rec.Hold = &unwritten
 	t.volume(e.Volume)
 }
 
-// leftNoMore takes in that a person deleted the hold of a volume left at a machine, after another machine
-// took its node's name: the volume is no longer at that machine. The rest of the hold is written again: its
-// transitions, which never fall, and its entries about other machines.
+// leftNoMore: a person's deletion says that the volume is no longer at the machine that lost its name. The
+// rest is written again: its transitions, which never fall, and other machines.
 func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume) {
 	v, was := rec.ID, rec.Hold
 	rest := Hold{Transitions: was.Transitions, Grants: was.Grants, PVs: was.PVs, Next: was.Next}
@@ -464,12 +454,12 @@ func (l *Ledger) leftNoMore(now time.Time, t *Touched, rec *Volume) {
 	l.listPods(now, t, v, was, &rest)
 }
 
-// seen says whether anything but a hold shows that the volume is, or may be, at the node.
+// seen: more than a hold shows that the volume may be here.
 func (p *VolumeOnNode) seen() bool {
 	return p != nil && (p.HasAttachments() || p.Sent || p.Reported || p.MayBeInUse())
 }
 
-// removeHold takes a volume's hold out. The record is owned.
+// removeHold needs an owned record.
 func (l *Ledger) removeHold(now time.Time, t *Touched, rec *Volume) {
 	v, was := rec.ID, rec.Hold
 	rec.Hold = nil
@@ -481,7 +471,7 @@ func (l *Ledger) removeHold(now time.Time, t *Touched, rec *Volume) {
 	l.sweep(rec)
 }
 
-// version is the version of a written hold; empty: it is unwritten.
+// version is empty for an unwritten hold.
 func (h *Hold) version() string {
 	if h == nil {
 		return ""
@@ -497,7 +487,7 @@ func (h *Hold) node() NodeName {
 	return h.Node
 }
 
-// left is the node where the volume may have been left, by its hold; empty: none.
+// left is a hold's node of a leftover, or empty.
 func (h *Hold) left() NodeName {
 	if h == nil || !h.Stays {
 		return ""
@@ -505,8 +495,8 @@ func (h *Hold) left() NodeName {
 	return h.Node
 }
 
-// LeftAtAnother says whether the hold has the volume left at a machine that has lost its node's name to
-// another machine. Attaches and detaches at the new machine show nothing about the first machine.
+// LeftAtAnother: the volume was left at a machine that lost its node's name. Attaches and detaches at the
+// new machine show nothing about the first.
 func (h *Hold) LeftAtAnother(n *Node) bool {
 	return h != nil && h.Stays && n != nil && n.Name == h.Node && h.SystemUUID != "" && n.SystemUUID != "" && n.SystemUUID != h.SystemUUID
 }
@@ -524,7 +514,7 @@ func (l *Ledger) moveLeft(now time.Time, t *Touched, v VolumeID, was, is NodeNam
 	})
 }
 
-// held is a hold's node for a volume without attachments; empty: none.
+// held is a hold's node for a volume without attachments, or empty.
 func (h *Hold) held(v VolumeID) NodeName {
 	if !v.NoAttach() || h.node() == Detached {
 		return ""
@@ -532,8 +522,8 @@ func (h *Hold) held(v VolumeID) NodeName {
 	return h.node()
 }
 
-// moveHeld marks the VolumeOnNode at the hold's node for a volume without attachments. If that is another
-// node, the volume is no longer unknown at the node before.
+// moveHeld marks the hold's node for a volume without attachments. At its former node the volume is no
+// longer unknown.
 func (l *Ledger) moveHeld(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return
@@ -556,7 +546,7 @@ func (e Unreported) apply(l *Ledger, now time.Time, t *Touched) {
 		p.Proof.Forced, p.Unlisted = e.Forced, p.Unlisted && !e.Ready
 		p.Reported, p.ReportSent = false, p.ReportSent && e.Unknown
 		switch {
-		case n == nil || !n.Exists: // a deleted node can't take its list back
+		case n == nil || !n.Exists: // a deleted node can't revoke its list
 			p.InUse = false
 			if !p.HasAttachments() {
 				p.setUnknown(nil)
@@ -617,7 +607,7 @@ func (e NotReported) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// provable says whether the own attachment at a place has not changed since a proof began.
+// provable: the own attachment is unchanged since the proof's begin.
 func (p *VolumeOnNode) provable(uid, version string) bool {
 	own, at := "", ""
 	if p.HasOwn() {
@@ -626,8 +616,7 @@ func (p *VolumeOnNode) provable(uid, version string) bool {
 	return own == uid && at == version
 }
 
-// prove records a proof about a place that is unchanged since the proof began, and says whether it did. A
-// proof never skips a stage.
+// prove records a proof for an unchanged place. It never skips a stage.
 func (l *Ledger) prove(now time.Time, t *Touched, v VolumeID, n NodeName, stage ProofStage, uid, version string) bool {
 	p := l.facts.volumes.get(v).OnNode(n)
 	if p == nil || !p.provable(uid, version) || stage == ProofUnwanted && p.Proof.Stage != ProofUnreported {

@@ -47,8 +47,7 @@ func (Complete) apply(l *Ledger, now time.Time, t *Touched) {
 	l.findUses(now, t)
 }
 
-// findUses looks for volumes that pods may use although their claims lead nowhere, or led elsewhere when
-// the pods started.
+// findUses finds volumes of pods whose claims lead nowhere, or led elsewhere at the start.
 func (l *Ledger) findUses(now time.Time, t *Touched) {
 	var lost []string
 	for p := range l.facts.pods.all() {

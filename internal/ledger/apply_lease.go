@@ -16,7 +16,7 @@ func (e LeaseUnread) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	rec := l.node(e.Node)
 	switch {
-	case e.Refused: // the API server answers: the Lease is unknown, but a kubelet would be heard
+	case e.Refused: // a kubelet would be heard
 		rec.readable(now)
 		rec.Renewed, rec.RenewedAt, rec.LeaseRead = 0, time.Time{}, time.Time{}
 	case !rec.UnreadSince.IsZero():
@@ -29,8 +29,7 @@ func (e LeaseUnread) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// readable takes in that the API server answers again. It uses wall clock time: another clock stands still
-// while a machine is suspended.
+// readable uses wall clock time: another clock stands still during a suspension.
 func (n *Node) readable(now time.Time) {
 	if gap := now.Round(0).Sub(n.UnreadSince.Round(0)); !n.UnreadSince.IsZero() && gap > LongUnread {
 		n.Unread, n.ReadAgain = n.Unread+gap, now
@@ -51,7 +50,7 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 		l.voidForced(now, t, rec)
 	}
 	if rec.RenewedAt.IsZero() || rec.Renewed != e.Renewed {
-		// All times since the kubelet was last seen alive start again.
+		// All times since the last sign of life restart.
 		rec.Renewed, rec.RenewedAt = e.Renewed, now
 		t.node(e.Node)
 		t.Volumes = append(t.Volumes, l.touchable(rec)...)
@@ -60,8 +59,7 @@ func (e NodeLease) apply(l *Ledger, now time.Time, t *Touched) {
 	l.recount(now, t, rec)
 }
 
-// heard takes in that the kubelet of a node that is not Ready has written: earlier silence, and the times
-// in which it could not be heard, no longer count.
+// heard notes a write by a not Ready node's kubelet: earlier silence no longer counts.
 func (n *Node) heard(at time.Time) {
 	n.Heard = at
 	if !n.ReadAgain.After(at) {

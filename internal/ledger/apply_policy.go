@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// policyKey is a policy's driver and class; Class is empty for the whole driver.
+// policyKey has an empty Class for the whole driver.
 type policyKey struct{ Driver, Class string }
 
 func (p *Policy) key() policyKey { return policyKey{p.Driver, p.Class} }
@@ -33,7 +33,7 @@ func (e PolicyGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 }
 
-// policyChanged chooses the policy for a key: the oldest, then the smallest name.
+// policyChanged chooses a key's oldest policy, then the smallest name.
 func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	var best *Policy
 	for p := range l.facts.policies.all() {
@@ -49,13 +49,12 @@ func (l *Ledger) policyChanged(t *Touched, key policyKey) {
 	l.driverChanged(t, key.Driver, false)
 }
 
-// Policy returns the policy of a driver and a class, or, without a class, of the whole driver; nil: none.
+// Policy returns a class's policy, or without a class the driver's; nil: none.
 func (s Snapshot) Policy(driver, class string) *Policy {
 	return s.facts.rules.get(policyKey{driver, class})
 }
 
-// PolicyClasses iterates, in any order, over the classes with a policy of a driver. The driver's own
-// policy is not among them.
+// PolicyClasses iterates, in any order, over a driver's classes with a policy.
 func (s Snapshot) PolicyClasses(driver string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for p := range s.facts.rules.all() {

@@ -41,7 +41,7 @@ func (e GrantResolved) apply(l *Ledger, now time.Time, t *Touched) {
 	l.grants(now, t, k, false)
 	t.ticket(k.ID)
 	for _, v := range k.at {
-		t.volume(v) // others may have waited for the outcome
+		t.volume(v) // others may await the outcome
 	}
 }
 

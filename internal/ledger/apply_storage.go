@@ -46,14 +46,13 @@ func (e PersistentVolumeGone) apply(l *Ledger, now time.Time, t *Touched) {
 	rec.PersistentVolume, rec.exists = PersistentVolume{Name: e.Name}, false
 	l.unlistPV(t, was, e.Name)
 	l.outlived(t, rec, was)
-	// Attachments stay with the volume they were made for: it is still there.
+	// Attachments stay with the volume they were made for.
 	l.referChanged(now, t, rec)
 	l.sweepPV(rec)
 }
 
-// outlived keeps the volumes of attachments that were made for a PersistentVolume with another volume now;
-// was is the last of them. Whether such a volume can be detached depends on the PersistentVolume's present
-// volume, so that all are checked again.
+// outlived keeps a PersistentVolume's former volumes with attachments; was is the last. All are checked
+// again, since their detach depends on the present volume.
 func (l *Ledger) outlived(t *Touched, rec *pvRecord, was VolumeID) {
 	var list []VolumeID
 	for _, v := range add(rec.outlived, was) {
@@ -80,9 +79,8 @@ func (l *Ledger) unlistPV(t *Touched, v VolumeID, name string) {
 	l.sweep(rec)
 }
 
-// access is the most restrictive access of the volume's PersistentVolumes; the order of the constants
-// is the order of restriction. Inline volumes of pods count only if there never was a PersistentVolume:
-// any tenant may name another's disk. A volume without references keeps its access.
+// access is the most restrictive of the PersistentVolumes'. Inline volumes count only if there never was a
+// PersistentVolume: any tenant may name another's disk. Without references a volume keeps its access.
 func (l *Ledger) access(v *Volume) Access {
 	most := AccessUnknown
 	for _, name := range v.PVs() {
@@ -111,8 +109,7 @@ func (l *Ledger) inlineChanged(t *Touched, v VolumeID) {
 	}
 }
 
-// inlineAccess is the most restrictive access of the bound pods that name a volume
-// inline.
+// inlineAccess is the most restrictive of the bound pods' inline volumes.
 func (l *Ledger) inlineAccess(v *Volume) Access {
 	most := AccessUnknown
 	for i := range v.OnNodes {
@@ -146,8 +143,7 @@ func (l *Ledger) resolveAgain(now time.Time, t *Touched, rec *pvRecord) {
 	}
 }
 
-// referChanged resolves the claims and tickets of a PersistentVolume again. They are told also if it leads
-// to no other volume: they now wait for something else.
+// referChanged tells claims and tickets even without another volume: their wait has changed.
 func (l *Ledger) referChanged(now time.Time, t *Touched, rec *pvRecord) {
 	for _, key := range rec.claims {
 		l.claimChanged(now, t, key)
@@ -198,8 +194,7 @@ func (l *Ledger) relinkClaim(key ClaimKey, was, is string) {
 	}
 }
 
-// claimChanged resolves the pods and tickets of a claim again. They are told also if it leads to no volume
-// yet: they now wait for something else.
+// claimChanged tells pods and tickets even without a volume: their wait has changed.
 func (l *Ledger) claimChanged(now time.Time, t *Touched, key ClaimKey) {
 	rec := l.facts.claims.get(key)
 	if rec == nil {
@@ -229,13 +224,12 @@ func (c StorageClass) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// References to unbound claims of the class stay: see resolveOnce.
+// References to the class's unbound claims stay: see resolveOnce.
 func (e StorageClassGone) apply(l *Ledger, _ time.Time, _ *Touched) {
 	l.facts.classes.del(l.gen, e.Name)
 }
 
-// classChanged resolves the references to a class's unbound claims again. Classes change rarely, so all
-// claims are checked.
+// classChanged checks all claims, since classes change rarely.
 func (l *Ledger) classChanged(now time.Time, t *Touched, class string) {
 	var keys []ClaimKey
 	for rec := range l.facts.claims.all() {
@@ -271,9 +265,8 @@ func (e DriverGone) apply(l *Ledger, _ time.Time, t *Touched) {
 	l.driverChanged(t, e.Name, old.AttachRequired && !old.NeedsNode && !old.SELinuxMount)
 }
 
-// learnDriver notes that a name is a CSI driver's: it has a CSIDriver, or a node has registered it. It
-// stays one, since a driver that is being upgraded may have neither for a moment. Before that, volumes of a
-// provisioner with this name need no attachment. References to its unbound claims are resolved again.
+// learnDriver notes a CSI driver, by a CSIDriver or a registration. It stays so: an upgrade may remove
+// both. Before, volumes of this provisioner need no attachment.
 func (l *Ledger) learnDriver(now time.Time, t *Touched, name string) {
 	if l.facts.csi.get(name) != nil {
 		return
@@ -301,7 +294,7 @@ func (l *Ledger) driverChanged(t *Touched, driver string, same bool) {
 	}
 }
 
-// claim and pv return a record for change, making it if it is new.
+// claim and pv return a record for change, new if needed.
 func (l *Ledger) claim(key ClaimKey) *claimRecord {
 	old := l.facts.claims.get(key)
 	if old != nil && old.gen == l.gen {

@@ -26,7 +26,7 @@ func (p Pod) apply(l *Ledger, now time.Time, t *Touched) {
 	l.putPod(now, t, old, p)
 }
 
-// putPod replaces a pod's known state old; nil: it is new.
+// putPod replaces a pod's state old; nil: new.
 func (l *Ledger) putPod(now time.Time, t *Touched, old *Pod, p Pod) {
 	p.at = nil
 	if old != nil {
@@ -106,8 +106,8 @@ func (l *Ledger) setPodVolumesOnNode(now time.Time, t *Touched, p *Pod, at []Vol
 	l.facts.pods.put(l.gen, p.UID, &moved)
 }
 
-// podVolumesOnNode lists the volume of each reference of a bound, unfinished pod, zero if it leads nowhere;
-// then, sorted, other volumes that it may use.
+// podVolumesOnNode lists a pod's volumes by reference, zero if it leads nowhere; then, sorted, other
+// possible volumes.
 func (l *Ledger) podVolumesOnNode(p *Pod) []VolumeID {
 	if p.Node == "" || p.Phase == PodFinished || len(p.Volumes) == 0 {
 		return nil
@@ -126,8 +126,8 @@ func (l *Ledger) podVolumesOnNode(p *Pod) []VolumeID {
 	return at
 }
 
-// keep adds the real volumes that at lacks. A pod uses its volumes to its end: a claim that was deleted and
-// made again leads to another disk, which the pod has not mounted.
+// keep adds the real volumes that at lacks. A pod uses its volumes to its end: a claim made again leads to
+// another disk, not mounted by the pod.
 func keep(at, was []VolumeID) []VolumeID {
 	has := setOf(at)
 	for _, v := range was {
@@ -139,9 +139,8 @@ func keep(at, was []VolumeID) []VolumeID {
 	return at
 }
 
-// attachedAs are the volumes at a node with attachments for a deleted PersistentVolume. A pod there with a
-// claim that names it may use them. Before everything was seen the PersistentVolume may come later, and
-// lead elsewhere.
+// attachedAs are a node's volumes with attachments for a deleted PersistentVolume, perhaps used by claim.
+// Before everything is seen the PersistentVolume may still come.
 func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	rec := l.facts.pvs.get(pv)
 	if rec == nil || rec.exists || l.facts.complete.IsZero() {
@@ -153,7 +152,7 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 			list = append(list, a.at())
 		}
 	}
-	for _, v := range rec.outlived { // this process has seen it name them
+	for _, v := range rec.outlived { // this process saw it name them
 		if l.facts.volumes.get(v).OnNode(n).attachedFor(pv) {
 			list = append(list, v)
 		}
@@ -161,9 +160,8 @@ func (l *Ledger) attachedAs(pv string, n NodeName) []VolumeID {
 	return list
 }
 
-// heldFor are the volumes with holds that list a pod as user or waiter, and volumes with an attachment that was
-// made for the pod: its claims led to them then. For a process that has begun since, this is the only source if
-// a claim or PersistentVolume is gone, or was made again.
+// heldFor are volumes whose hold or attachment names a pod: its claims led there. A newer process has no
+// other source if a claim or PersistentVolume is gone or replaced.
 func (l *Ledger) heldFor(p *Pod) []VolumeID {
 	rec := l.facts.listed.get(p.UID)
 	if rec == nil {
@@ -201,7 +199,7 @@ func (l *Ledger) listPods(now time.Time, t *Touched, v VolumeID, was, is *Hold) 
 	}
 }
 
-// listPod lists a volume for a pod, or no longer, and says whether that is a change.
+// listPod says whether listing a pod's volume is a change.
 func (l *Ledger) listPod(uid string, v VolumeID) (changed bool) {
 	rec := listed{pod: uid}
 	if old := l.facts.listed.get(uid); old != nil {
@@ -257,7 +255,7 @@ func (h *Hold) waits(pod string) bool {
 	return h != nil && (is(h.Next.To) || slices.ContainsFunc(h.Waiting, is))
 }
 
-// before is the former i-th volume; zero: it is new.
+// before is the former i-th volume; zero: new.
 func before(at []VolumeID, i int) VolumeID {
 	if i < len(at) {
 		return at[i]
@@ -269,8 +267,8 @@ func (l *Ledger) leavePod(now time.Time, t *Touched, p *Pod) {
 	l.moveUser(now, t, User{Pod: p.UID}, p.Node, p.at, nil)
 }
 
-// doubtIdle restarts the idle time of a node's VolumeOnNodes when a pod ends there with unknown uses: its
-// claim may be seen later, and lead to any of them.
+// doubtIdle restarts a node's idle times when a pod with unknown uses ends: its claim may yet lead to any
+// volume.
 func (l *Ledger) doubtIdle(now time.Time, t *Touched, p *Pod) {
 	n := l.facts.nodes.get(p.Node)
 	if n == nil || p.Phase == PodFinished || !l.usesUnknown(p) {
@@ -295,8 +293,7 @@ func (l *Ledger) usesUnknown(p *Pod) bool {
 	return false
 }
 
-// vacate ends the uses of a pod or ticket at its former node after its request has changed, except the uses
-// that it keeps.
+// vacate ends a user's uses at its former node, except the uses that it keeps.
 func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []VolumeID, to NodeName, is []VolumeID) {
 	if from != to {
 		is = nil
@@ -304,7 +301,7 @@ func (l *Ledger) vacate(now time.Time, t *Touched, u User, from NodeName, was []
 	l.moveUser(now, t, u, from, was, is)
 }
 
-// moveUser makes u a user of the volumes in is, and ends its use of the other volumes in was.
+// moveUser replaces u's volumes was by is.
 func (l *Ledger) moveUser(now time.Time, t *Touched, u User, n NodeName, was, is []VolumeID) {
 	if n != "" && len(was)+len(is) > fewVolumes {
 		defer l.beginBulk(n, is)()
@@ -379,7 +376,7 @@ func (e TicketInDoubt) apply(l *Ledger, now time.Time, t *Touched) {
 	t.ticket(e.ID)
 }
 
-// phaseChanged checks a ticket's places again: whether they are idle depends on its phase.
+// phaseChanged checks a ticket's places again: idleness depends on its phase.
 func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	for _, v := range k.at {
@@ -390,7 +387,7 @@ func (l *Ledger) phaseChanged(now time.Time, t *Touched, id TicketID) {
 func (e TicketGone) apply(l *Ledger, now time.Time, t *Touched) {
 	if uid, ok := l.buried[e.ID]; ok && (e.UID == "" || e.UID == uid) {
 		delete(l.buried, e.ID)
-		return // its deletion was known; a new ticket of the same name may exist
+		return // deletion known; a new ticket may have the name
 	}
 	old := l.facts.tickets.get(e.ID)
 	if old == nil || e.UID != "" && e.UID != old.UID {
@@ -434,8 +431,7 @@ func (l *Ledger) queueTicket(t *Touched, k *Ticket, pending bool) {
 	t.node(k.Node)
 }
 
-// updateTicketVolumes makes the ticket a user of exactly the VolumeOnNodes that its volumes lead to, and
-// of its granted volumes until its own status says that it lost them.
+// updateTicketVolumes keeps granted volumes until the ticket's own status says that it lost them.
 func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	k := l.facts.tickets.get(id)
 	if k == nil {
@@ -455,9 +451,8 @@ func (l *Ledger) updateTicketVolumes(now time.Time, t *Touched, id TicketID) {
 	t.ticket(id)
 }
 
-// granted are the volumes that a ticket has while its status says that it is granted: the volumes in its
-// status, or (statuses of an earlier release) the volumes that it was seen to have. Its user relies on
-// exactly these, so that no other claimant may have them. nil: it has its spec's volumes.
+// granted are a granted ticket's volumes by its status, or as seen (earlier releases). Its user relies on
+// them, so that no other claimant may have them. nil: its spec's.
 func (k *Ticket) granted() []VolumeID {
 	if k.Phase != TicketGranted || k.Node == "" {
 		return nil
@@ -481,8 +476,8 @@ func lacksAny(is, was []VolumeID) bool {
 	return false
 }
 
-// ticketVolumesOnNode lists the volume of each reference of a ticket, zero if it leads nowhere. An unbound
-// claim takes no slot: it costs nothing, and tickets for such claims could fill every node.
+// ticketVolumesOnNode has zero for a dead reference. An unbound claim takes no slot: it is free, and
+// tickets could fill every node.
 func (l *Ledger) ticketVolumesOnNode(k *Ticket) []VolumeID {
 	if len(k.Volumes) == 0 || k.Node == "" {
 		return nil

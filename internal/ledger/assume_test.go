@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// The oldest policy of a driver and class counts, then the first by name. Volumes with changed rules are
-// touched.
+// The oldest policy counts, then the first by name.
 func TestWhichPolicyCounts(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -49,7 +48,6 @@ func TestWhichPolicyCounts(t *testing.T) {
 	}
 }
 
-// A driver's volumes are checked again when it is seen to need attachments, or not to.
 func TestDriverTouchesItsVolumes(t *testing.T) {
 	l := New()
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: VolumeID{"d", "h"}})
@@ -83,7 +81,7 @@ func TestDriverTouchesItsVolumes(t *testing.T) {
 	}
 }
 
-// A driver is known by its CSIDriver, or by a node that registers it.
+// A CSIDriver or a node's registration.
 func TestKnowsDriver(t *testing.T) {
 	l := New()
 	for i, test := range []struct {
@@ -103,7 +101,6 @@ func TestKnowsDriver(t *testing.T) {
 	}
 }
 
-// A dry run's pods come and go. Its copy is independent.
 func TestDelta(t *testing.T) {
 	var none *Delta
 	if !none.Empty() || none.Clone() != nil {
@@ -131,7 +128,6 @@ func TestDelta(t *testing.T) {
 	}
 }
 
-// The last ended attachment of a volume is remembered with its time and node.
 func TestLeft(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -158,8 +154,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// The time of a deletion counts from when this process saw it, and from anew if the attachment was made
-// again.
+// The time counts from this process's first sight.
 func TestLeaving(t *testing.T) {
 	l, v := New(), VolumeID{"d", "h"}
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }

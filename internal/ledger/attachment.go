@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// attachmentRecord is a VolumeAttachment as the ledger keeps it. Large clusters have hundreds of
-// thousands: derived fields are not stored, numbers are stored as numbers, and strings share the bytes
-// of other records. Unusual values are in odd.
+// attachmentRecord is a compact VolumeAttachment: large clusters have hundreds of thousands. Derived fields
+// are not stored, strings share other records' bytes, and unusual values are in odd.
 type attachmentRecord struct {
 	handle      string // of its volume
 	to          *machine
@@ -29,17 +28,16 @@ type attachmentRecord struct {
 	deleting    bool
 	stamped     bool
 	ours        bool
-	own         bool // its name follows from volume and node, see Attachment.Own
-	inline      bool // by spec.source.inlineVolumeSpec, which is the volume
+	own         bool // see Attachment.Own
+	inline      bool // by inlineVolumeSpec
 	wanted      bool
 	confirmed   bool
 	cooperative bool
-	byName      bool // only its name identifies its volume: its PersistentVolume is unseen
-	proved      bool // its VolumeOnNode has a proof, which a change makes void
+	byName      bool // its PersistentVolume is unseen
+	proved      bool // its VolumeOnNode has a proof; a change voids it
 }
 
-// machine is a node in attachments of a driver's volumes. Attachments with the same node and driver share
-// it.
+// machine is shared by attachments with the same node and driver.
 type machine struct {
 	node   NodeName
 	driver string // the volumes' driver
@@ -47,27 +45,25 @@ type machine struct {
 	note   Note   // without its pod
 }
 
-// byPV says whether the attachment is of its volume because its PersistentVolume named that.
+// byPV: its PersistentVolume named the volume.
 func (r *attachmentRecord) byPV() bool { return !r.inline && !r.byName }
 
 func (r *attachmentRecord) at() VolumeID { return VolumeID{r.to.driver, r.handle} }
 
-// oddAttachment has rare fields of attachments.
+// oddAttachment has rare fields.
 type oddAttachment struct {
 	name         string // not own
-	uid, version string // not in the usual form
+	uid, version string // unusual form
 	driver       string // not the volume's
 	attachError  CallError
 	detachError  CallError
 	deletedAt    int64
 	keptBy       string
-	// seen is when this process saw that it is being deleted, since the epoch. Each record of a deleted
-	// attachment has it.
+	// seen is when this process saw the deletion, since the epoch. Each deleted attachment has it.
 	seen time.Duration
 }
 
-// noteDeletion keeps when this process saw that the attachment is being deleted: seen, unless its earlier
-// record knows of it.
+// noteDeletion keeps the time when this process first saw the deletion.
 func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Duration) {
 	if !r.deleting {
 		return
@@ -83,8 +79,7 @@ func (r *attachmentRecord) noteDeletion(before *attachmentRecord, seen time.Dura
 	r.odd = &odd
 }
 
-// pack makes the record of an attachment. The strings of handle, to and pv are shared; own says whether
-// they lead to its name.
+// pack shares the strings of handle, to and pv; own says whether they lead to its name.
 func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attachmentRecord {
 	r := attachmentRecord{
 		handle: handle, to: to, pv: pv, own: own,
@@ -105,7 +100,7 @@ func (a *Attachment) pack(handle string, to *machine, pv string, own bool) attac
 		odd.driver = a.Driver
 	}
 	if odd != (oddAttachment{}) {
-		kept := odd // odd itself stays on the stack
+		kept := odd // odd stays on the stack
 		r.odd = &kept
 	}
 	return r
@@ -117,7 +112,7 @@ func (r *attachmentRecord) note() Note {
 	return n
 }
 
-// unpack makes the fact of a record; nil for nil.
+// unpack returns nil for nil.
 func (r *attachmentRecord) unpack() *Attachment {
 	if r == nil {
 		return nil
@@ -143,7 +138,7 @@ func (r *attachmentRecord) name() string {
 	return r.odd.name
 }
 
-// named says whether the record's name is name, without building it.
+// named compares the name without building it.
 func (r *attachmentRecord) named(name string) bool {
 	if !r.own {
 		return r.odd.name == name
@@ -151,7 +146,7 @@ func (r *attachmentRecord) named(name string) bool {
 	return leadsTo(name, r.at(), r.to.node)
 }
 
-// leadsTo says whether an attachment's name is AttachmentName(v, n), for a volume that a driver knows.
+// leadsTo says whether a name is AttachmentName(v, n), for a volume that a driver knows.
 func leadsTo(name string, v VolumeID, n NodeName) bool {
 	digest, ok := strings.CutPrefix(name, attachmentPrefix)
 	if !ok || len(digest) != 2*sha256.Size || !v.IsReal() {
@@ -163,8 +158,7 @@ func leadsTo(name string, v VolumeID, n NodeName) bool {
 	return digest == string(text[:])
 }
 
-// NamesAnother says whether an attachment's name has the form of AttachmentName for another volume or
-// node.
+// NamesAnother says whether a name is AttachmentName's for another volume or node.
 func NamesAnother(name string, v VolumeID, n NodeName) bool {
 	return usualName(name) && !leadsTo(name, v, n)
 }
@@ -235,8 +229,7 @@ func (r *attachmentRecord) hash() uint64 {
 	return hashName(r.odd.name)
 }
 
-// hashName hashes the name of an attachment. The usual ones are digests
-// already.
+// hashName relies on usual names being digests.
 func hashName(name string) uint64 {
 	digest, ok := strings.CutPrefix(name, attachmentPrefix)
 	if !ok || len(digest) != 2*sha256.Size {

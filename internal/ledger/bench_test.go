@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// The world of the issue: 5,000 nodes, 100,000 attached volumes with handles
-// of 24 bytes.
+// 5,000 nodes, 100,000 attached volumes with handles of 24 bytes.
 const (
 	benchNodes   = 5_000
 	benchVolumes = 100_000
@@ -40,8 +39,6 @@ func benchPV(i int) PersistentVolume {
 	}
 }
 
-// benchWorld is a ledger with nodes, and volumes attached to them. Attachments name their volumes inline,
-// so that only volumes count.
 func benchWorld(nodes, volumes int, inline bool) *Ledger {
 	l := New()
 	for i := range nodes {
@@ -69,7 +66,6 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// bytesPerVolume is the live heap of the benchmark's volumes, without its nodes.
 func bytesPerVolume(inline bool) float64 {
 	empty := liveHeap()
 	nodes := benchWorld(benchNodes, 0, inline)
@@ -81,15 +77,13 @@ func bytesPerVolume(inline bool) float64 {
 	return (float64(full-empty) - float64(withNodes-empty)) / benchVolumes
 }
 
-// TestFootprint: a volume with an attachment costs less than 480 bytes.
+// A volume with an attachment costs less than 480 bytes.
 func TestFootprint(t *testing.T) {
 	if got := bytesPerVolume(true); got >= 480 {
 		t.Errorf("%.0f bytes per volume with one attachment, want less than 480", got)
 	}
 }
 
-// BenchmarkFootprint reports the bytes of live heap for each volume with one
-// attachment: by itself, and with its PersistentVolume.
 func BenchmarkFootprint(b *testing.B) {
 	for name, inline := range map[string]bool{"attachment": true, "attachment+persistentVolume": false} {
 		b.Run(name, func(b *testing.B) {
@@ -100,8 +94,7 @@ func BenchmarkFootprint(b *testing.B) {
 	}
 }
 
-// cpu is the processor time of this process, with its garbage collector: wall time says nothing on a busy
-// machine.
+// Wall time says nothing on a busy machine; the garbage collector counts.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -110,8 +103,8 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkApply takes in status changes of attachments all over the world: the commonest event that
-// changes a decision. The metric cpu-ns/op is processor time, events/cpu-s the events per second of a core.
+// Attachments' status changes are the commonest deciding event. cpu-ns/op is processor time, events/cpu-s
+// the events per second of a core.
 func BenchmarkApply(b *testing.B) {
 	for _, every := range []int{0, 100, 1} {
 		b.Run(fmt.Sprintf("snapshotEvery=%d", every), func(b *testing.B) {

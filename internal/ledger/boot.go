@@ -4,21 +4,21 @@ package ledger
 
 import "time"
 
-// Boot is a boot of a machine. An empty SystemUUID was never reported; OtherMachine stands for several
-// machines. An empty BootID is unknown.
+// Boot is a machine's boot. SystemUUID is empty if never reported, or OtherMachine; an empty BootID is
+// unknown.
 type Boot struct{ SystemUUID, BootID string }
 
-// Is says whether a node has this boot of this machine, and has reported both.
+// Is says whether a node has reported this boot of this machine.
 func (b Boot) Is(n *Node) bool {
 	return n != nil && b.SystemUUID != "" && b.BootID != "" && b == n.Boot()
 }
 
-// IsOfAnother says whether the boot is of another machine than the node names.
+// IsOfAnother says whether the boot is of another machine than the node's.
 func (b Boot) IsOfAnother(n *Node) bool {
 	return n != nil && b.SystemUUID != "" && n.SystemUUID != "" && b.SystemUUID != n.SystemUUID
 }
 
-// Boot is the node's machine and boot, as it reports them.
+// Boot is the node's reported machine and boot.
 func (n *Node) Boot() Boot { return Boot{n.SystemUUID, n.BootID} }
 
 // Boot is the machine and boot of the grant.
@@ -27,15 +27,13 @@ func (h *Hold) Boot() Boot { return Boot{h.SystemUUID, h.BootID} }
 // Boot is the machine and boot of the forced detach.
 func (f Fence) Boot() Boot { return Boot{f.SystemUUID, f.BootID} }
 
-// BootOver says whether a boot of a machine is known to be over, so that all its mounts are
-// gone: see facts.bootOver.
+// BootOver: the boot is known to be over, and its mounts are gone, see facts.bootOver.
 func (s Snapshot) BootOver(n *Node, b Boot) bool { return s.facts.bootOver(n, b) }
 
-// bootOver says whether a boot of a machine is known to be over, which ends all its mounts: a Node reports
-// another boot of the same machine, by its systemUUID, and no other node has that systemUUID, as cloned
-// machines do. Another machine that reports under the name says nothing of the first one. Without a
-// reported systemUUID the boot alone tells: a residual risk, see docs/internals/invariants.md. A deleted
-// Node shows nothing: its last boot may be an older one.
+// bootOver: a boot and all its mounts are known to be over. A Node reports another boot of the same
+// systemUUID, and no other node (a clone) has that systemUUID. Another machine of the name says nothing of
+// the first. Without a systemUUID the boot alone tells: a residual risk, see docs/internals/invariants.md.
+// A deleted Node shows nothing: its last boot may be older.
 func (w *facts) bootOver(n *Node, b Boot) bool {
 	if n == nil || !n.Exists || b.BootID == "" || n.BootID == "" || n.BootID == b.BootID {
 		return false
@@ -43,8 +41,7 @@ func (w *facts) bootOver(n *Node, b Boot) bool {
 	return b.SystemUUID == "" || n.SystemUUID == b.SystemUUID && w.onlyOne(n)
 }
 
-// onlyOne says whether, as far as this process knows, no other node has this systemUUID, deleted Nodes
-// with volumes included.
+// onlyOne: no other known node has this systemUUID, even deleted with volumes.
 func (w *facts) onlyOne(n *Node) bool {
 	for other := range w.nodes.all() {
 		if other.Name != n.Name && other.SystemUUID == n.SystemUUID {
@@ -54,12 +51,10 @@ func (w *facts) onlyOne(n *Node) bool {
 	return true
 }
 
-// OtherMachine replaces a systemUUID that two machines share (their providerIDs differ), or stands for
-// several possible machines.
+// OtherMachine replaces a systemUUID of two machines (different providerIDs), or stands for several.
 const OtherMachine = "?"
 
-// seeMachine takes in the machine of a node's new state, and says whether it is, or may be, another machine
-// than before.
+// seeMachine says whether a node's new state is, or may be, of another machine.
 func (n *Node) seeMachine(was, is *NodeState, now time.Time) bool {
 	switch {
 	case is.SystemUUID == "":
@@ -72,8 +67,7 @@ func (n *Node) seeMachine(was, is *NodeState, now time.Time) bool {
 	return was.SystemUUID != is.SystemUUID || !sameProvider(was, is)
 }
 
-// cloned says whether a node's state names another machine with the same systemUUID: the providerIDs
-// differ.
+// cloned says whether the systemUUID is the same but the providerIDs differ.
 func cloned(was, is *NodeState) bool {
 	return (was.SystemUUID == "" || is.SystemUUID == "" || was.SystemUUID == is.SystemUUID) && !sameProvider(was, is)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// machineAs is a state of node n: of a Node object, a machine and a boot.
 func machineAs(version, uid, machine, boot string, changes ...func(*NodeState)) NodeState {
 	n := NodeState{Name: "n", UID: uid, Version: version, Ready: ReadyTrue, Managed: true, Reporting: true, SystemUUID: machine, BootID: boot}
 	for _, change := range changes {
@@ -16,9 +15,8 @@ func machineAs(version, uid, machine, boot string, changes ...func(*NodeState)) 
 	return n
 }
 
-// Another boot ends mounts only if it is of the same machine, by its systemUUID, which no other node has,
-// and by its providerID. Another machine that reports under the name, by a Node made again or the same one,
-// shows nothing.
+// The same machine has the same systemUUID, alone, and the same providerID. Another machine's boot ends no
+// mounts.
 func TestAnotherBootOfTheSameMachine(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	cloud := func(id string) func(*NodeState) { return func(n *NodeState) { n.ProviderID = id } }
@@ -68,8 +66,6 @@ func TestAnotherBootOfTheSameMachine(t *testing.T) {
 	}
 }
 
-// The same evidence ends a hold's entry about a boot, for a leader that has not seen the machine
-// before.
 func TestBootOver(t *testing.T) {
 	l, now := New(), time.Unix(1000, 0)
 	l.Apply(now, machineAs("2", "u", "m1", "b2"))
@@ -97,8 +93,7 @@ func TestBootOver(t *testing.T) {
 	}
 }
 
-// The time since which a Node names its machine restarts with each other machine that it names, or may
-// name, and with a new process.
+// Another possible machine or a new process restarts the time.
 func TestMachineAt(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 0) }
 	cloud := func(id string) func(*NodeState) { return func(n *NodeState) { n.ProviderID = id } }
@@ -130,9 +125,7 @@ func TestMachineAt(t *testing.T) {
 	}
 }
 
-// If a second machine of a name may have mounted a volume in doubt because of the first, neither's boot
-// ends the doubt. Volumes without part in the second machine stay in doubt as before. The Node's list is
-// its own kubelet's, regardless of doubts.
+// Neither machine's boot ends the first doubt.
 func TestDoubtOfTwoMachines(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	state := func(n NodeState, inUse, reported bool) NodeState {
@@ -173,8 +166,7 @@ func TestDoubtOfTwoMachines(t *testing.T) {
 	}
 }
 
-// A leader finds a rule of force in the hold about the machine before: it doubts the volumes that the node
-// still reports.
+// The new leader doubts the volumes that the node still reports.
 func TestFenceOfTheMachineBefore(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	for machine, want := range map[string]bool{"m1": true, "m2": false, "": false} {
@@ -194,8 +186,7 @@ func TestFenceOfTheMachineBefore(t *testing.T) {
 	}
 }
 
-// A replaced machine is known by its systemUUID, regardless of providerIDs, which only tell clones
-// apart. The doubt ends when the first machine is back in another boot.
+// providerIDs only tell clones apart. The first machine's other boot ends the doubt.
 func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
 	node := func(uid, version, machine, provider, boot string, reported, inUse []VolumeID) NodeState {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, ProviderID: provider,
@@ -225,8 +216,7 @@ func TestReplacedMachineIsKnownByItsSystemUUID(t *testing.T) {
 	}
 }
 
-// A clone with the same systemUUID replaces a machine; its Node is made with a providerID and no systemUUID
-// yet. The kubelet reports it later. That does not end the first machine's boot.
+// The clone's Node gets the systemUUID later: that does not end the first machine's boot.
 func TestCloneWhoseSystemUUIDIsSaidAfterItsProviderID(t *testing.T) {
 	node := func(uid, version, machine, provider, boot string, reporting bool) NodeState {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: machine, BootID: boot, ProviderID: provider,

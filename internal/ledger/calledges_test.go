@@ -10,7 +10,6 @@ import (
 
 var edge, edge2 = VolumeID{"d", "h"}, VolumeID{"d", "i"}
 
-// The next number is one more than the highest, as far as the API takes it.
 func TestNumbersEnd(t *testing.T) {
 	if got := (*Node)(nil).NextNumber(); got != 1 {
 		t.Errorf("of a node that nobody knows: %d", got)
@@ -22,8 +21,7 @@ func TestNumbersEnd(t *testing.T) {
 	}
 }
 
-// An earlier process's view of the outage of a ticket's node stays as first read, for that ticket at
-// that node; it was read at Complete at the earliest.
+// The outage stays as first read, for its ticket and node; from Complete at the earliest.
 func TestEarlierOutage(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(1000+s, 0) }
 	id := TicketID{"s", "t"}
@@ -59,7 +57,6 @@ func TestEarlierOutage(t *testing.T) {
 	}
 }
 
-// A change of the belief in storages' conditions touches the nodes that have one.
 func TestCutOffIsBelieved(t *testing.T) {
 	now := time.Unix(1000, 0)
 	begin := func(cut ...string) *Ledger {
@@ -88,7 +85,6 @@ func TestCutOffIsBelieved(t *testing.T) {
 	}
 }
 
-// A volume is seen at a node by anything but a hold.
 func TestSeenWithoutAHold(t *testing.T) {
 	for name, test := range map[string]struct {
 		p    *VolumeOnNode

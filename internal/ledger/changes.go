@@ -2,16 +2,15 @@
 
 package ledger
 
-// Changes gathers everything touched between two snapshots. A subscriber hears of a change a moment later,
-// so that a snapshot may hold unannounced changes. Safe for parallel use.
+// Changes gathers touches between snapshots. A snapshot may hold unannounced changes. Safe for parallel
+// use.
 type Changes struct {
 	ledger  *Ledger
 	volumes map[VolumeID]bool
 	nodes   map[NodeName]bool
 }
 
-// Gather begins to gather touches. It continues for the ledger's life; the caller must call Take now and
-// then.
+// Gather gathers touches for the ledger's life; the caller must call Take now and then.
 func (l *Ledger) Gather() *Changes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -21,8 +20,7 @@ func (l *Ledger) Gather() *Changes {
 	return c
 }
 
-// Take returns the facts, and everything touched since the last Take or since Gather. The maps are the
-// caller's.
+// Take returns the facts and the touches since the last Take or Gather. The maps are the caller's.
 func (c *Changes) Take() (s Snapshot, volumes map[VolumeID]bool, nodes map[NodeName]bool) {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
@@ -35,7 +33,7 @@ func (c *Changes) reset() {
 	c.volumes, c.nodes = map[VolumeID]bool{}, map[NodeName]bool{}
 }
 
-// gather adds to all Changes; mu is held.
+// gather needs mu held.
 func (l *Ledger) gather(t Touched) {
 	for _, c := range l.gathering {
 		for _, v := range t.Volumes {

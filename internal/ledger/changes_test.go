@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Every difference between two taken snapshots comes with the second, also with many writers.
 func TestTakeHasWhatDiffers(t *testing.T) {
 	const nodes, rounds = 4, 2000
 	l := ledger.New()

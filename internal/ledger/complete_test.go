@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// While the first lists come in, a pod may go before its claim is known: its volume may have been in use.
-// Found by the simulator, with a volume taken by force minutes too early (I3, I9).
+// The pod's claim is not known yet: its volume may have been in use (I3, I9).
 func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
@@ -41,9 +40,7 @@ func TestNothingIsIdleBeforeEverythingIsSeen(t *testing.T) {
 	}
 }
 
-// A pod may come and go before its claim is known, also after Complete: a watch of claims may lag behind
-// the watch of pods. Any volume at the node may have been its volume; an earlier process measured before
-// that (I3, I9).
+// A watch of claims may lag after Complete: any volume at the node may have been the pod's (I3, I9).
 func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
@@ -87,9 +84,7 @@ func TestPodOfUnknownClaimIsTheLastUser(t *testing.T) {
 	}
 }
 
-// A node's outage counts from its own Node object's report, not from before everything was seen, nor from
-// an earlier outage. Found by the simulator: the attachments were listed minutes before the nodes, and a
-// volume was taken by force from a node that had not been Ready for milliseconds (I3, I9).
+// Otherwise a volume is taken by force after milliseconds (I3, I9).
 func TestOutageCountsFromWhenItWasSeen(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }

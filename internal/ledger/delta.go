@@ -7,17 +7,15 @@ import (
 	"slices"
 )
 
-// Delta is what a dry run adds to and takes from the facts: pods that are
-// tried at a node, and pods that would be preempted. The zero value changes
-// nothing. It is not safe for parallel use while it is being changed.
+// Delta is a dry run's tried and preempted pods; zero: none. It is not safe for parallel use during
+// changes.
 type Delta struct {
-	Added   map[string]NodeName // UID of a pod -> where it is tried
+	Added   map[string]NodeName // UID of a tried pod -> node
 	Removed map[string]bool     // UIDs of pods
-	Granted TicketID            // a ticket taken as granted
+	Granted TicketID            // taken as granted
 }
 
-// Add tries a pod at a node. A pod that Remove took away is back as before (kube-scheduler's preemption
-// takes all victims away, and puts some back).
+// Add tries a pod at a node, or brings a removed pod back, as kube-scheduler's preemption does.
 func (d *Delta) Add(uid string, n NodeName) {
 	if d.Removed[uid] {
 		delete(d.Removed, uid)
@@ -29,7 +27,7 @@ func (d *Delta) Add(uid string, n NodeName) {
 	d.Added[uid] = n
 }
 
-// Remove takes a pod away. A pod that was only tried is no longer tried.
+// Remove takes a pod away, or ends its try.
 func (d *Delta) Remove(uid string) {
 	if _, tried := d.Added[uid]; tried {
 		delete(d.Added, uid)
@@ -41,10 +39,10 @@ func (d *Delta) Remove(uid string) {
 	d.Removed[uid] = true
 }
 
-// AddedPods are the UIDs of the tried pods, sorted.
+// AddedPods are the tried pods' UIDs, sorted.
 func (d *Delta) AddedPods() []string { return slices.Sorted(maps.Keys(d.Added)) }
 
-// Clone returns a copy that can be changed without changing d.
+// Clone returns an independent copy.
 func (d *Delta) Clone() *Delta {
 	if d == nil {
 		return nil

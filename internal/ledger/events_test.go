@@ -8,15 +8,11 @@ import (
 	"time"
 )
 
-// source draws numbers: from rapid, from a fuzzer's bytes, or from a counter.
 type source interface {
-	// below draws a number from 0 to n-1.
 	below(n int) int
 }
 
-// stream makes event sequences in a small world: few names, so that everything meets everything. Versions
-// rise from object to object; events about one object come in order, except repetitions of older ones while
-// the object exists.
+// stream makes events about few names. Versions rise; an object's events come in order, except repetitions.
 type stream struct {
 	source
 	version int
@@ -54,7 +50,6 @@ func (s *stream) volumes() []VolumeID {
 	return list
 }
 
-// keep notes an object's event for repetitions.
 func (s *stream) keep(key string, e Event) Event {
 	if old, ok := s.last[key]; ok {
 		s.past[key] = old
@@ -156,7 +151,6 @@ func (s *stream) ticket() Event {
 	return s.keep(key, t)
 }
 
-// uid makes a UID, sometimes in an unusual form.
 func (s *stream) uid() string {
 	s.uids++
 	if s.uids%7 == 0 {
@@ -196,7 +190,7 @@ func (s *stream) pvEvent() Event {
 	return s.keep(key, pv)
 }
 
-// attachment draws a VolumeAttachment; its name fixes all of its spec.
+// The name fixes the whole spec.
 func (s *stream) attachment() Event {
 	i := s.below(8)
 	n := NodeName("n" + strconv.Itoa(i%3))
@@ -276,7 +270,6 @@ func (s *stream) csinode() Event {
 	return s.keep(key, d)
 }
 
-// proof draws a proof about an existing attachment, or about none.
 func (s *stream) proof() Event {
 	n := s.nodeName()
 	v := VolumeID{"d0", "h0"}
@@ -301,7 +294,6 @@ func (s *stream) proof() Event {
 	return Unwanted{Volume: v, Node: n, UID: a.UID, Version: a.Version}
 }
 
-// repeat draws an event that is known, or older.
 func (s *stream) repeat() Event {
 	all := s.last
 	if s.chance(2) {

@@ -7,18 +7,16 @@ import (
 	"time"
 )
 
-// FencedAt is a condition of a Node that vouches that the machine writes no more, as this process has seen
-// it.
+// FencedAt is a Node's condition that the machine writes no more, as this process saw it.
 type FencedAt struct {
 	FencedCondition
-	At time.Time // when it was seen first
-	// Void says that the kubelet was heard since then, or that the node was Ready when it was seen: the
-	// machine has run, or may have, since it was set. Only another condition ends that, or the same one
-	// with another time.
+	At time.Time // first seen
+	// Void: the machine may have run since, as its kubelet was heard or it was seen Ready. A new condition
+	// or time ends that.
 	Void bool
 }
 
-// FencedBy returns a node's condition as seen by this process, and whether the node has it.
+// FencedBy returns a node's condition as this process saw it; false: none.
 func (n *Node) FencedBy(condition string) (FencedAt, bool) {
 	if n != nil && n.Exists {
 		for _, f := range n.FencedAt {
@@ -30,9 +28,8 @@ func (n *Node) FencedBy(condition string) (FencedAt, bool) {
 	return FencedAt{}, false
 }
 
-// seeFenced takes in the conditions of a node's new state; was is the state before. It says whether
-// anything has changed, and whether a proof by a condition may have ended. The record is owned, and has the
-// new state.
+// seeFenced takes in a node's new conditions. ended: a proof may have ended. It needs an owned, updated
+// record.
 func (n *Node) seeFenced(was *NodeState, known bool, now time.Time) (changed, ended bool) {
 	before, is := n.FencedAt, &n.NodeState
 	ran := known && (was.Ready == ReadyUnknown && is.Ready == ReadyFalse || was.BootID != is.BootID || was.SystemUUID != is.SystemUUID)
@@ -50,8 +47,7 @@ func (n *Node) seeFenced(was *NodeState, known bool, now time.Time) (changed, en
 	return !slices.Equal(before, list), ended
 }
 
-// voidFenced is for a kubelet that was heard: earlier conditions about its machine are no longer true. The
-// record is owned.
+// voidFenced: a heard kubelet refutes earlier conditions. It needs an owned record.
 func (n *Node) voidFenced() {
 	n.FencedAt = slices.Clone(n.FencedAt)
 	for i := range n.FencedAt {
@@ -59,7 +55,7 @@ func (n *Node) voidFenced() {
 	}
 }
 
-// IsCutOff says whether the storage of a driver has cut off the Node's machine.
+// IsCutOff says whether a driver's storage has cut off the machine.
 func (n *Node) IsCutOff(driver string) bool {
 	if n == nil || !n.Exists {
 		return false
@@ -68,15 +64,14 @@ func (n *Node) IsCutOff(driver string) bool {
 	return cut
 }
 
-// ProvesCutOff says whether it is proved that the storage of a driver has cut off the Node's present
-// machine: as far as this process saw, the condition was not about an earlier machine.
+// ProvesCutOff: a driver's storage is proved to have cut off the present machine. The condition was not
+// seen for an earlier machine.
 func (n *Node) ProvesCutOff(driver string) bool {
 	return n.IsCutOff(driver) && !slices.Contains(n.CutBefore, driver)
 }
 
-// seeCutOff takes in which storages have cut the machine off by a node's new state, and whether the node
-// names another machine now: earlier conditions are about the machine before. A new object has no earlier
-// conditions. The record is owned, and has the new state.
+// seeCutOff notes a new state's cut-offs. replaced: it names another machine, and earlier conditions are
+// not about it. It needs an owned, updated record.
 func (n *Node) seeCutOff(was *NodeState, known, replaced bool) {
 	var before []string
 	for _, driver := range n.CutOff {
@@ -100,5 +95,5 @@ func (e CutOffBelieved) apply(l *Ledger, _ time.Time, t *Touched) {
 	}
 }
 
-// BelievesCutOff says whether a Node's condition that a storage has cut it off is proof.
+// BelievesCutOff says whether a Node's cut-off condition is proof.
 func (s Snapshot) BelievesCutOff() bool { return !s.facts.doubtsCutOff }

@@ -7,20 +7,18 @@ import (
 	"slices"
 )
 
-// LastBoot is the last boot that a kubelet of the node's name has reported. With SawUnknown it is a ledger's
-// memory beside the API's present objects: a search has to tell ledgers with different memories apart.
+// LastBoot is the last reported boot under the name. It is this ledger's own memory, like SawUnknown:
+// searches must tell that apart.
 func (n *Node) LastBoot() Boot { return n.last }
 
-// Deleted returns the UID of the ticket of a name that this process has deleted, until its deletion is
-// seen; empty: none.
+// Deleted returns the UID of a ticket that this process deleted, until the deletion is seen, or empty.
 func (l *Ledger) Deleted(id TicketID) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buried[id]
 }
 
-// Fork returns a separate ledger with the same facts: each is independent of the other's later events. It
-// costs nothing, and is safe for parallel use, for searches through many futures of one past.
+// Fork returns an independent ledger with the same facts, at no cost. Safe for parallel use.
 func (l *Ledger) Fork() *Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,7 +34,6 @@ func TestForksDoNotShowInEachOther(t *testing.T) {
 	}
 }
 
-// A pod that waits for its volume in one ledger is independent of a fork.
 func TestForksWaitForVolumesApart(t *testing.T) {
 	now, v := time.Unix(1, 0), ledger.VolumeID{Driver: "d", Handle: "h"}
 	va := ledger.Attachment{Name: ledger.AttachmentName(v, "n1"), UID: "1", Version: "2", Driver: "d", Node: "n1", PersistentVolume: "unseen"}

@@ -18,7 +18,7 @@ type handles struct {
 
 const maxPart = 256
 
-// find is the part that has a handle, or would have it, and its place there.
+// find is a handle's part and place, present or not.
 func (s handles) find(handle string) (part, i int, found bool) {
 	part, _ = slices.BinarySearchFunc(s.parts, handle, func(part []string, handle string) int {
 		if part[len(part)-1] < handle {
@@ -36,7 +36,7 @@ func (s handles) find(handle string) (part, i int, found bool) {
 	return part, i, found
 }
 
-// with is the list with a handle; false if it is there already.
+// with is false if the handle is present already.
 func (s handles) with(handle string) (handles, bool) {
 	part, i, found := s.find(handle)
 	switch {
@@ -53,7 +53,7 @@ func (s handles) with(handle string) (handles, bool) {
 	}
 	half := len(longer) / 2
 	if part == len(s.parts)-1 && i == maxPart {
-		half = maxPart // they come in order, as from a sorted list: keep parts full
+		half = maxPart // ordered input: keep parts full
 	}
 	parts := insertAt(s.parts, part, slices.Clone(longer[:half]))
 	parts[part+1] = slices.Clone(longer[half:])

@@ -4,8 +4,7 @@ package ledger
 
 import "testing"
 
-// A hold's fences outlive the hold's deletion by others, but not by this process, in any order of the
-// watch's events. Late events don't bring it back for good.
+// The hold's fences outlive a deletion by others, in any order of events.
 func TestHoldThatIsDeleted(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
@@ -39,9 +38,8 @@ func TestHoldThatIsDeleted(t *testing.T) {
 	}
 }
 
-// A hold's place of its volume outlives the hold's deletion if nothing else shows it: the volume was left
-// without an attachment, needs none, or was taken by force. Without a PersistentVolume nothing is kept, not
-// even its place.
+// The hold's place outlives the deletion if nothing else shows it. Without a PersistentVolume nothing is
+// kept.
 func TestWhatADeletedHoldStillSays(t *testing.T) {
 	disk, lun := VolumeID{"disk", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
 	for name, test := range map[string]struct {
@@ -81,7 +79,6 @@ func TestWhatADeletedHoldStillSays(t *testing.T) {
 	}
 }
 
-// A volume that needs no attachment is where its hold says, and nowhere else.
 func TestHeldWithoutAttachment(t *testing.T) {
 	lun := VolumeID{"kubernetes.io/iscsi", "h"}
 	l := New()

@@ -7,14 +7,12 @@ import (
 	"strings"
 )
 
-// VolumeID names a volume: the CSI driver and the driver's volume handle. Two
-// PersistentVolumes with the same pair are one volume. In-tree plugins that
-// attach without a VolumeAttachment (iSCSI, FC) use their plugin name, such
-// as "kubernetes.io/iscsi", as the driver.
+// VolumeID is a CSI driver and its volume handle: equal pairs are the same volume. In-tree plugins without
+// VolumeAttachments (iSCSI, FC) use their plugin name, like "kubernetes.io/iscsi".
 type VolumeID struct{ Driver, Handle string }
 
-// String is the volume name that kubelets report, without the plugin's
-// prefix: "<driver>^<handle>" (pkg/volume/csi/csi_plugin.go).
+// String is the kubelets' volume name without the plugin's prefix: "<driver>^<handle>"
+// (pkg/volume/csi/csi_plugin.go).
 func (v VolumeID) String() string {
 	switch {
 	case v.IsClaim():
@@ -25,47 +23,45 @@ func (v VolumeID) String() string {
 	return v.Driver + "^" + v.Handle
 }
 
-// IsZero says whether v names nothing.
+// IsZero: v names nothing.
 func (v VolumeID) IsZero() bool { return v == VolumeID{} }
 
-// Handles that no driver gives out, because a CSI handle holds no NUL.
+// No driver gives out these handles: a CSI handle holds no NUL.
 const (
 	claimPrefix  = "\x00claim/"
 	sourcePrefix = "\x00attachment/"
 )
 
-// UnboundClaim names the future volume of an unbound claim, for the slot that the volume will need.
+// UnboundClaim names an unbound claim's future volume, for its slot.
 func UnboundClaim(driver, claimUID string) VolumeID {
 	return VolumeID{driver, claimPrefix + claimUID}
 }
 
-// IsClaim says whether v stands for an unbound claim.
+// IsClaim: v stands for an unbound claim.
 func (v VolumeID) IsClaim() bool { return strings.HasPrefix(v.Handle, claimPrefix) }
 
-// unknownSource names the volume of a VolumeAttachment if its PersistentVolume was not seen. It takes a
-// slot: unknown counts.
+// unknownSource is the volume of a VolumeAttachment with an unseen PersistentVolume. It takes a slot:
+// unknown counts.
 func unknownSource(driver, attachment string) VolumeID {
 	return VolumeID{driver, sourcePrefix + attachment}
 }
 
-// IsReal says whether v is a volume that a driver knows, not none (IsZero) or a placeholder.
+// IsReal: a driver knows v; it is not zero or a placeholder.
 func (v VolumeID) IsReal() bool { return !v.IsZero() && !strings.HasPrefix(v.Handle, "\x00") }
 
-// NoAttach says whether v needs no VolumeAttachment: the in-tree plugins iSCSI and FC have an empty attach.
-// The kubelet still waits for volumesAttached.
+// NoAttach: in-tree iSCSI and FC need no VolumeAttachment. The kubelet still waits for volumesAttached.
 func (v VolumeID) NoAttach() bool { return strings.HasPrefix(v.Driver, "kubernetes.io/") }
 
-// Compare orders volumes by driver, then handle.
+// Compare orders by driver, then handle.
 func (v VolumeID) Compare(w VolumeID) int {
 	return cmp.Or(cmp.Compare(v.Driver, w.Driver), cmp.Compare(v.Handle, w.Handle))
 }
 
-// NodeName is the name of a Node object, or Detached.
+// NodeName is a Node's name, or Detached.
 type NodeName string
 
-// Detached stands for no node: a ticket for it asks that its volumes be attached nowhere, and a hold that
-// names it keeps its volume from every node. No Node has such a name. Nothing is ever attached or mounted
-// there, and it has no slots.
+// Detached is no node: its tickets and holds keep a volume from every node. No Node has the name, nothing
+// is there, and it has no slots.
 const Detached NodeName = "(detached)"
 
 // ClaimKey names a PersistentVolumeClaim.
@@ -78,8 +74,8 @@ type TicketID struct{ Namespace, Name string }
 
 func (t TicketID) String() string { return t.Namespace + "/" + t.Name }
 
-// Newer says whether resource version a is newer than b. Versions of a resource type are comparable as
-// numbers since Kubernetes 1.35 (KEP-5504). A version that is not a number is newer: it was seen last.
+// Newer compares resource versions as numbers, since Kubernetes 1.35 (KEP-5504). A version that is no
+// number is newer: it was seen last.
 func Newer(a, b string) bool {
 	if !isNumber(a) || !isNumber(b) {
 		return true

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestNodeLease checks that a Lease counts from when this process first read its time of renewal, any time,
-// and that another read of it changes only the time of the last read.
+// A Lease counts from the first read of its renewal.
 func TestNodeLease(t *testing.T) {
 	l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	if touched := l.Apply(at(0), NodeLease{Node: "n", Renewed: 5}); len(touched.Nodes) > 0 || l.Snapshot().Node("n") != nil {
@@ -41,8 +40,7 @@ func TestNodeLease(t *testing.T) {
 	}
 }
 
-// A Lease read in an outage says nothing of an earlier one: a kubelet's write while its node was Ready does
-// not show that it lives now.
+// A write while the node was Ready does not show a live kubelet now.
 func TestLeaseOfTheOutageBefore(t *testing.T) {
 	for name, between := range map[string][]NodeState{
 		"Ready in between":            {{Ready: ReadyTrue, ReadySince: 2}, {Ready: ReadyUnknown, ReadySince: 3}},
@@ -74,8 +72,6 @@ func TestLeaseOfTheOutageBefore(t *testing.T) {
 	}
 }
 
-// If a kubelet has reported itself that its node is not Ready, only a Lease that was read and stands
-// still shows silence, also after the node controller writes Unknown.
 func TestSilenceBeforeUnknown(t *testing.T) {
 	for name, test := range map[string]struct {
 		reads []int // seconds after Ready=False
@@ -103,7 +99,7 @@ func TestSilenceBeforeUnknown(t *testing.T) {
 	}
 }
 
-// A node's taints count from when each was first seen on this Node object.
+// A taint counts from its first sight on this Node object.
 func TestSinceWhenOutOfService(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	l := New()
@@ -123,8 +119,7 @@ func TestSinceWhenOutOfService(t *testing.T) {
 	}
 }
 
-// A fenced condition counts from when it was first seen on this Node object, until its machine may have run
-// again.
+// A condition counts from its first sight on this Node object, until its machine may have run again.
 func TestSinceWhenFenced(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	said := func(change func(*NodeState)) Event {
@@ -177,7 +172,6 @@ func TestSinceWhenFenced(t *testing.T) {
 	}
 }
 
-// A proof by force is void when its condition ends.
 func TestEndOfFencedConditionVoidsForce(t *testing.T) {
 	fenced := []FencedCondition{{"fenced.moorage.dev/a", 7}}
 	for name, test := range map[string]struct {
@@ -195,7 +189,6 @@ func TestEndOfFencedConditionVoidsForce(t *testing.T) {
 	}
 }
 
-// A proof by force is also void when a storage lets a machine in again.
 func TestLettingInVoidsForce(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, is []string
@@ -218,8 +211,7 @@ func TestLettingInVoidsForce(t *testing.T) {
 	}
 }
 
-// A kubelet's report that its node is not Ready is heard once: later writes of others are not the
-// kubelet's.
+// Later writes are not the kubelet's.
 func TestNotReadyIsHeardOnce(t *testing.T) {
 	l, at := New(), func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	for i, labels := range []map[string]string{nil, {"zone": "a"}, {"zone": "b"}} {
@@ -230,8 +222,7 @@ func TestNotReadyIsHeardOnce(t *testing.T) {
 	}
 }
 
-// While a Lease can't be read, it is known up to when it was read last. Times too long for a kubelet to
-// have been heard add up until the outage is over.
+// Long unread times add up until the outage is over.
 func TestLeaseUnread(t *testing.T) {
 	type is struct {
 		since, again int64 // seconds after 1000; 0: no time
@@ -286,8 +277,7 @@ func TestLeaseUnread(t *testing.T) {
 	}
 }
 
-// A Node's condition that a storage has cut its machine off proves nothing about the next machine of the
-// Node, until it is written again.
+// The condition proves nothing about the Node's next machine.
 func TestCutOffIsOfOneMachine(t *testing.T) {
 	const cut, let = "d", ""
 	type state struct{ uid, machine, cut string }

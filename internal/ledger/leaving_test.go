@@ -9,8 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The time since which an attachment is seen being deleted stays through later writes, and ends with that
-// object.
 func TestLeaving(t *testing.T) {
 	start := time.Unix(1000, 0)
 	volume := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -44,7 +42,7 @@ func TestLeaving(t *testing.T) {
 		{4 * time.Second, ledger.AttachmentGone{Name: va.Name}, false, 0},
 		{5 * time.Second, other, false, 0},
 		{6 * time.Second, deleted("second", "7", ledger.CallError{}), true, 6 * time.Second},
-		// The new attachment is seen before the former one's end.
+		// The new attachment is seen before the former's end.
 		{7 * time.Second, deleted("third", "8", ledger.CallError{}), true, 7 * time.Second},
 	} {
 		l.Apply(start.Add(step.after), step.event)

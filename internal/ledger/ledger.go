@@ -7,28 +7,26 @@ import (
 	"time"
 )
 
-// Ledger takes facts in. Its methods are safe for parallel use; writers wait
-// for each other, and readers use snapshots.
+// Ledger takes facts in. Safe for parallel use; readers use snapshots.
 type Ledger struct {
 	mu    sync.Mutex
 	gen   uint64
 	facts facts
 	reads bool // see NewReader
-	// buried are the tickets that this process has deleted, by UID, until their deletion is seen: earlier
-	// events do not bring them back.
+	// buried are UIDs of deleted tickets until the deletion is seen: earlier events do not revive them.
 	buried map[TicketID]string
 	// refusals are the input of RefusalsOver.
 	refusals []refusal
-	// touched is Apply's, kept here to save an allocation.
+	// touched saves Apply an allocation.
 	touched   Touched
 	gathering []*Changes
-	// shown are the last snapshot's facts; nil after a change.
+	// shown is the last snapshot; nil after a change.
 	shown *facts
 }
 
 type facts struct {
-	epoch    time.Time // the zero of durations, by the caller's clock
-	complete time.Time // see Complete; zero: not yet
+	epoch    time.Time // zero of durations, by the caller's clock
+	complete time.Time // zero: not yet, see Complete
 	// noForceOnTimeout: see NoForceOnTimeout.
 	noForceOnTimeout bool
 	// doubtsCutOff: see CutOffBelieved.
@@ -40,32 +38,32 @@ type facts struct {
 	volumes     trie[VolumeID, Volume]
 	nodes       trie[NodeName, Node]
 	pods        trie[string, Pod]
-	listed      trie[string, listed] // of pods that holds list
+	listed      trie[string, listed] // of pods in holds
 	alone       trie[VolumeID, mountedAlone]
 	claims      trie[ClaimKey, claimRecord]
 	pvs         trie[string, pvRecord]
 	classes     trie[string, StorageClass]
 	drivers     trie[string, Driver]
-	csi         trie[string, string]           // names that were seen as a CSI driver's, see learnDriver
-	attachments trie[string, attachmentRecord] // marked: attaches and detaches under way
+	csi         trie[string, string]           // see learnDriver
+	attachments trie[string, attachmentRecord] // marked: under way
 	unmatched   trie[driverNode, unmatched]
 	tickets     trie[TicketID, Ticket]
 	policies    trie[string, Policy]
-	rules       trie[policyKey, Policy] // the policies that count
+	rules       trie[policyKey, Policy] // policies that count
 	zones       trie[Zone, ZoneNodes]
 
-	unread []NodeName // that have records which could not be read; replaced, never changed
+	unread []NodeName // with unread records; replaced, never changed
 }
 
-// NewReader returns an empty ledger for a process that writes no VolumeHolds, such as a scheduler. It forgets a
-// deleted VolumeHold: the controller writes the VolumeHold again if the content is still true.
+// NewReader returns a ledger for a process that writes no VolumeHolds, like a scheduler. It forgets a
+// deleted VolumeHold: the controller rewrites true content.
 func NewReader() *Ledger {
 	l := New()
 	l.reads = true
 	return l
 }
 
-// New returns an empty ledger for a controller. It keeps what only a deleted VolumeHold told.
+// New returns a ledger for a controller. It keeps deleted VolumeHolds' facts.
 func New() *Ledger {
 	one := func(s string) uint64 { return hashStrings(s, "") }
 	attachments := &hashing[string, attachmentRecord]{hash: hashName, rehash: (*attachmentRecord).hash, is: (*attachmentRecord).named, marks: (*attachmentRecord).underWay}
@@ -89,8 +87,8 @@ func New() *Ledger {
 	}}
 }
 
-// Apply takes one event in and returns the touched keys. It is idempotent, and ignores an object older than
-// the known one. now is the caller's clock, and is kept only to measure durations.
+// Apply takes an event in and returns the touched keys. It is idempotent, and ignores outdated objects. now
+// is the caller's clock for durations.
 func (l *Ledger) Apply(now time.Time, e Event) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +100,7 @@ func (l *Ledger) Apply(now time.Time, e Event) Touched {
 	return t
 }
 
-// begin begins a change of the facts. The first one sets the epoch.
+// begin sets the epoch at the first change.
 func (l *Ledger) begin(now time.Time) {
 	l.shown = nil
 	if l.facts.epoch.IsZero() {
@@ -110,14 +108,14 @@ func (l *Ledger) begin(now time.Time) {
 	}
 }
 
-// Snapshot returns the present facts, in constant time.
+// Snapshot takes constant time.
 func (l *Ledger) Snapshot() Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.snapshot()
 }
 
-// snapshot is Snapshot; mu is held.
+// snapshot needs mu held.
 func (l *Ledger) snapshot() Snapshot {
 	if l.shown == nil {
 		l.gen++

@@ -22,7 +22,6 @@ func sorted(keys []string) []string {
 	return keys
 }
 
-// bytes is a finite source of numbers.
 type bytes struct{ rest []byte }
 
 func (b *bytes) below(n int) int {
@@ -38,8 +37,7 @@ func (b *bytes) more() bool { return len(b.rest) > 0 }
 
 func drawBytes(t *rapid.T) *bytes { return &bytes{proptest.Bytes(t, 1000)} }
 
-// TestTwin compares the ledger, after each event, with a twin that computes everything again, and with
-// itself after a repetition.
+// The twin computes everything anew after each event; repetitions change nothing.
 func TestTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -91,8 +89,7 @@ func lineDifference(want, got string) string {
 	return b.String()
 }
 
-// TestOrderAcrossObjects: the newest events of all objects make the same
-// facts in any order.
+// The newest events give the same facts in any order.
 func TestOrderAcrossObjects(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -120,7 +117,6 @@ func TestOrderAcrossObjects(t *testing.T) {
 	})
 }
 
-// TestTouchedCovers: an event names every volume with a visible change.
 func TestTouchedCovers(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -152,8 +148,7 @@ func TestTouchedCovers(t *testing.T) {
 	})
 }
 
-// TestTouchedNamesNodesAndTickets: an event names each node with a change in facts that tickets are decided
-// by (health, limits, slots, waiters), and each changed ticket.
+// An event names each changed ticket, and each node with changed facts for tickets.
 func TestTouchedNamesNodesAndTickets(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -177,7 +172,6 @@ func TestTouchedNamesNodesAndTickets(t *testing.T) {
 	})
 }
 
-// decidedOn is the part of a node that decides on its tickets.
 func decidedOn(n *Node) string {
 	text := fmt.Sprint(n.Exists, n.CSINode, n.Ready, n.OutOfService, n.Managed, n.Draining, n.Reporting, n.BootID, n.RenewedAt, len(n.Tickets))
 	for _, d := range n.Drivers {
@@ -199,8 +193,6 @@ func checkTouched[K comparable](t *rapid.T, e Event, before, after map[K]string,
 	}
 }
 
-// TestRepetitionTouchesNothing: known facts wake nothing. Watches and lists repeat each object now and
-// then.
 func TestRepetitionTouchesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -222,7 +214,7 @@ func TestRepetitionTouchesNothing(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsTouchNothing: each node writes an unchanged status every few seconds.
+// Each node writes an unchanged status every few seconds.
 func TestHeartbeatsTouchNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)

@@ -10,51 +10,48 @@ import (
 	"time"
 )
 
-// NodeWord is moorage-node's report in its NodeMountReport: the volumes that are staged, mounted or published
-// at its node, regardless of the kubelet's memory.
+// NodeWord is moorage-node's NodeMountReport of staged, mounted or published volumes, whatever the kubelet
+// remembers.
 type NodeWord struct {
 	Node         NodeName
 	UID, Version string // of the NodeMountReport object
 	// NodeUID and BootID are the report's Node and boot.
 	NodeUID, BootID string
-	// Look is the highest number of a question for a fresh look, and Looked the number that
-	// moorage-node had read before its last look.
+	// Look is the highest question for a look, Looked the number read before the last look.
 	Look, Looked int64
-	// Has are the volumes that are staged, mounted or published, or may be; sorted.
+	// Has are, sorted, the volumes that may be staged, mounted or published.
 	Has []VolumeID
-	// Mounted are the volumes in Has that are, or may be, mounted; sorted. The others have only folders and
-	// records, which outlive a reboot.
+	// Mounted are, sorted, the volumes in Has that may be mounted. Others have only folders and records:
+	// these outlive a reboot.
 	Mounted []VolumeID
-	// Whole says that everything could be read except Unread: a volume missing in Has is not there. The
-	// ledger keeps false if it does not know the volume of an unread record.
+	// Whole: a volume missing in Has and Unread is not there. False if the ledger does not know an unread
+	// record's volume.
 	Whole bool
-	// Unread are the unreadable records whose folders identify their volumes: these are there, or may be.
+	// Unread are unreadable records of identified volumes. These may be there.
 	Unread []Unread
-	// Unlisted are further volumes that are there, or may be, sorted by driver.
+	// Unlisted are further volumes that may be there, sorted by driver.
 	Unlisted []Unlisted
-	allElse  bool                     // Whole, as reported
-	unreadOf map[unreadKey][]VolumeID // each name's volumes, now and before; none: no attached volume
-	doubts   []VolumeID               // volumes of names that may be there; sorted
-	theres   []VolumeID               // volumes of names that are there; sorted
-	// Forgotten are the volumes in Has that no pod's folder names; sorted.
+	allElse  bool                     // as reported
+	unreadOf map[unreadKey][]VolumeID // each name's volumes, now and before
+	doubts   []VolumeID               // perhaps there; sorted
+	theres   []VolumeID               // there; sorted
+	// Forgotten are, sorted, the volumes in Has without a pod's folder.
 	Forgotten []VolumeID
 }
 
-// Unread is a record of a node that could not be read, or is missing beside a mount. Its folder has the
-// name of a PersistentVolume; or it is a driver's folder with the digest of a handle, which identifies
-// exactly one volume.
+// Unread is an unreadable or missing record. Its folder names a PersistentVolume, or a driver and a
+// handle's digest.
 type Unread struct {
 	PersistentVolume string
-	// Pod is the UID of the record's pod; empty: the folder is no pod's.
+	// Pod is the UID of the folder's pod, or empty.
 	Pod string
-	// Digest is the sha256 of the handle in hexadecimal digits; empty if PersistentVolume is set.
+	// Digest is the handle's sha256 in hexadecimal; empty with PersistentVolume.
 	Driver, Digest string
-	// There says that the volume has something there, regardless of the record, and Forgotten that no pod's
-	// folder names it.
+	// There: the volume has something there apart from the record. Forgotten: no pod's folder names it.
 	There, Forgotten bool
 }
 
-// Unlisted are a driver's volumes: the first letters of each handle's digest (HandleDigest), sorted.
+// Unlisted has, sorted, the first letters of the digests (HandleDigest) of a driver's volumes.
 type Unlisted struct {
 	Driver  string
 	Digests []string
@@ -67,8 +64,7 @@ type unreadKey struct{ persistentVolume, pod string }
 
 func (u *Unread) key() unreadKey { return unreadKey{u.PersistentVolume, u.Pod} }
 
-// digested says whether, by the digest of its handle, a volume has an unreadable record for which counts is
-// true. It is computed once for all records.
+// digested finds an unreadable record that counts by the handle's digest, computed once.
 func (w *NodeWord) digested(v VolumeID, counts func(*Unread) bool) bool {
 	digest := ""
 	return slices.ContainsFunc(w.Unread, func(u Unread) bool {
@@ -82,14 +78,14 @@ func (w *NodeWord) digested(v VolumeID, counts func(*Unread) bool) bool {
 	})
 }
 
-// HandleDigest is the name of the folder in which kubelets since 1.24 stage a volume with a file system
-// (pkg/volume/csi/csi_attacher.go, makeDeviceMountPath): the sha256 of its handle.
+// HandleDigest is a handle's sha256, the name of the folder where kubelets since 1.24 stage a volume with a
+// file system (pkg/volume/csi/csi_attacher.go, makeDeviceMountPath).
 func HandleDigest(handle string) string {
 	sum := sha256.Sum256([]byte(handle))
 	return hex.EncodeToString(sum[:])
 }
 
-// Forgot says whether a report names a volume unknown to a starting kubelet.
+// Forgot says whether a reported volume is unknown to a starting kubelet.
 func (w *NodeWord) Forgot(v VolumeID) bool {
 	if w == nil {
 		return false
@@ -130,8 +126,7 @@ func (w *NodeWord) UnlistsOf(driver string) bool {
 	return slices.ContainsFunc(w.Unlisted, func(u Unlisted) bool { return u.Driver == driver })
 }
 
-// doubtsOf says whether the report leaves open if a volume is there, since an unreadable record may be of
-// it.
+// doubtsOf: an unreadable record may be the volume's.
 func (w *NodeWord) doubtsOf(v VolumeID) bool {
 	if w == nil {
 		return false
@@ -142,33 +137,30 @@ func (w *NodeWord) doubtsOf(v VolumeID) bool {
 	return w.digested(v, func(u *Unread) bool { return !u.There })
 }
 
-// Answers says whether the node's report is about the present Node and boot: its volumes are there, and
-// it can be asked.
+// Answers: the report is about the present Node and boot, and can be renewed.
 func (n *Node) Answers() bool {
 	return n != nil && n.Exists && n.Word != nil && n.Word.NodeUID == n.UID && n.BootID != "" && n.Word.BootID == n.BootID
 }
 
-// Speaks says whether the node answers and could read everything, except records of known volumes: see
-// SpeaksOf.
+// Speaks: the node answers and could read all but known volumes' records, see SpeaksOf.
 func (n *Node) Speaks() bool { return n.Answers() && n.Word.Whole }
 
-// SpeaksOf says whether the node answers and could read everything that may be about a volume: if its
-// report omits it, it was not there when the node looked.
+// SpeaksOf: the node answers and could read everything about a volume. If its report omits it, it was not
+// there.
 func (n *Node) SpeaksOf(v VolumeID) bool { return n.Speaks() && !n.Word.doubtsOf(v) }
 
-// SaysHas says whether the node's report names a volume. A report of another boot is about ended mounts;
-// one of a Node made again by the same boot still holds.
+// SaysHas says whether the report names a volume. Another boot's mounts are over; a Node made again in the
+// same boot keeps its report.
 func (n *Node) SaysHas(v VolumeID) bool {
 	return n != nil && n.Word != nil && (n.BootID == "" || n.Word.BootID == n.BootID) && n.Word.has(v)
 }
 
-// Looked says whether the node has looked after the question with a number.
+// Looked says whether the node has looked since a question.
 func (n *Node) Looked(number int32) bool {
 	return n != nil && n.Word != nil && number > 0 && n.Word.Looked >= int64(number)
 }
 
-// NextNumber is the number of the next question: higher than all others. The API refuses a number that it
-// can't hold.
+// NextNumber is the next question's. The API refuses a number that it can't hold.
 func (n *Node) NextNumber() int64 {
 	if n == nil || n.Word == nil {
 		return 1
@@ -176,7 +168,7 @@ func (n *Node) NextNumber() int64 {
 	return min(max(n.Word.Look, n.Word.Looked), MaxNumber) + 1
 }
 
-// MaxNumber is the highest number of a question that the API takes.
+// MaxNumber is the API's highest number of a question.
 const MaxNumber = 1<<31 - 1
 
 func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
@@ -214,10 +206,9 @@ func (w NodeWord) apply(l *Ledger, now time.Time, t *Touched) {
 	l.touchSpoken(t, rec, was, answered != rec.Answers() || spoke != rec.Speaks() || owed && rec.AskedAt.IsZero())
 }
 
-// resolveUnread finds the possible volumes of a report's unread records: from their PersistentVolumes, from
-// attachments made for such a PersistentVolume, and from the report before, since a PersistentVolume may be
-// deleted while its record stays. A volume in a pod's own spec is never attached. A record of a name that
-// was never known may be of any volume.
+// resolveUnread finds unread records' possible volumes: by PersistentVolume, its attachments, and the
+// former report, since a record may outlive its PersistentVolume. A volume in a pod's own spec is never
+// attached. An always unknown name may be any volume's.
 func (l *Ledger) resolveUnread(was, w *NodeWord) {
 	w.Whole, w.unreadOf, w.doubts, w.theres = w.allElse, nil, nil, nil
 	for i := range w.Unread {
@@ -253,8 +244,7 @@ func (l *Ledger) resolveUnread(was, w *NodeWord) {
 	w.doubts, w.theres = distinct(w.doubts), distinct(w.theres)
 }
 
-// attachedUnder are the volumes with attachments made for a PersistentVolume with another volume now: as
-// this process saw, or by the attachments' names.
+// attachedUnder are volumes with attachments for a PersistentVolume that has another volume now.
 func (l *Ledger) attachedUnder(pv *pvRecord) []VolumeID {
 	list := slices.Clip(pv.outlived)
 	for _, name := range pv.attachments {
@@ -265,7 +255,7 @@ func (l *Ledger) attachedUnder(pv *pvRecord) []VolumeID {
 	return list
 }
 
-// isOwnVolume says whether a record is of a CSI volume in the spec of the pod that has the folder.
+// isOwnVolume says whether a record is of a CSI volume in its pod's own spec.
 func (l *Ledger) isOwnVolume(u *Unread) bool {
 	pod := l.facts.pods.get(u.Pod)
 	return u.Pod != "" && pod != nil && slices.Contains(pod.OwnCSI, u.PersistentVolume)
@@ -279,8 +269,7 @@ func (l *Ledger) noteUnread(w *NodeWord) {
 	}
 }
 
-// resolveUnreadAgain: a PersistentVolume or a pod was seen that may identify the volumes of unreadable
-// records.
+// resolveUnreadAgain follows the first sight of an identifying PersistentVolume or pod.
 func (l *Ledger) resolveUnreadAgain(now time.Time, t *Touched, about func(*Unread) bool) {
 	for _, name := range l.facts.unread {
 		was := l.facts.nodes.get(name).Word
@@ -296,8 +285,8 @@ func (l *Ledger) resolveUnreadAgain(now time.Time, t *Touched, about func(*Unrea
 	}
 }
 
-// touchSpoken touches the volumes of a node's new report: all volumes there if the node begins or ceases to
-// speak, or has answered and is no longer silent.
+// touchSpoken touches the volumes of a new report: all there if the node begins or ceases to speak, or ends
+// its silence.
 func (l *Ledger) touchSpoken(t *Touched, n *Node, was *NodeWord, all bool) {
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).OnNode(n.Name); all || was.has(v) != n.Word.has(v) || was.doubtsOf(v) != n.Word.doubtsOf(v) || p.Proof.Look != 0 {
@@ -326,16 +315,16 @@ func (l *Ledger) named(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	}
 }
 
-// lookedForAll notes a node's findings about all volumes that it was asked about, after a change in whether
-// its report is about this Node, or in the set of volumes that it can't speak for.
+// lookedForAll follows a change in whether a report is about this Node, or in the volumes that it can't
+// speak for.
 func (l *Ledger) lookedForAll(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
 		l.looked(now, t, v, n)
 	}
 }
 
-// looked notes a node's finding about a volume that it was asked about. A second look in a row without it
-// shows that the volume is not mounted, whatever the kubelet's list says (Snapshot.Unknown).
+// looked notes a finding after a question. A second look in a row without the volume shows no mount,
+// whatever the kubelet lists (Snapshot.Unknown).
 func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	p := l.facts.volumes.get(v).OnNode(n.Name)
 	if p == nil || p.Proof.Look == 0 {
@@ -343,7 +332,7 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	}
 	proof, looked := p.Proof, n.Looked(p.Proof.Look)
 	switch {
-	case !n.SpeaksOf(v) || n.SaysHas(v) || !looked && !proof.Again: // or the asked moorage-node is gone
+	case !n.SpeaksOf(v) || n.SaysHas(v) || !looked && !proof.Again: // the asked moorage-node may be gone
 		proof.Again, proof.vacant = false, 0
 	case looked && proof.vacant == 0:
 		proof.vacant = now.Sub(l.facts.epoch) + 1
@@ -355,18 +344,16 @@ func (l *Ledger) looked(now time.Time, t *Touched, v VolumeID, n *Node) {
 	}
 }
 
-// unstaged notes that the node no longer reports a volume. A report may be written long after its look. If
-// it does not follow a report that named the volume after the last user came, it may be about the mount
-// before. And while a living pod uses the volume there, its kubelet mounts it again: the first NodeStage
-// has failed.
+// unstaged: the report no longer names a volume. A report may be much later than its look, so it counts
+// only after a report that named the volume since the last user came. A living pod's kubelet mounts again:
+// the first NodeStage has failed.
 func (l *Ledger) unstaged(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	if p := l.facts.volumes.get(v).OnNode(n); p != nil && p.Proof.Named && !p.Proof.Unstaged && !l.usedByLivingPod(p) {
 		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { p.Proof.Unstaged = true })
 	}
 }
 
-// usedByLivingPod says whether a pod uses the volume there that is neither being deleted nor
-// finished.
+// usedByLivingPod ignores deleted and finished pods.
 func (l *Ledger) usedByLivingPod(p *VolumeOnNode) bool {
 	return slices.ContainsFunc(p.Users, func(u User) bool {
 		pod := l.facts.pods.get(u.Pod)
@@ -386,8 +373,7 @@ func (e LookRefused) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// mayBeAsked notes that the API server permits questions to a node: each volume that waits there for a
-// refused question may ask.
+// mayBeAsked: refused questions may be asked again.
 func (l *Ledger) mayBeAsked(t *Touched, name NodeName) {
 	if n := l.facts.nodes.get(name); n == nil || n.RefusedSince.IsZero() {
 		return
@@ -406,5 +392,5 @@ func (e LookAsked) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 	again := !e.Vacant.IsZero() && l.facts.vacant(p).Equal(e.Vacant)
 	l.changeVolumeOnNode(now, t, e.Volume, e.Node, func(p *VolumeOnNode) { p.Proof.Look, p.Proof.Again = int32(e.Look), again })
-	l.looked(now, t, e.Volume, l.facts.nodes.get(e.Node)) // its answer may have come before
+	l.looked(now, t, e.Volume, l.facts.nodes.get(e.Node)) // its answer may have come first
 }

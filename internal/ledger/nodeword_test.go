@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// spoken is a ledger with a volume attached at a node of boot "b", and moorage-node's report there.
 func spoken(v VolumeID, events ...Event) *Ledger {
 	l := New()
 	now := time.Unix(1000, 0)
@@ -27,8 +26,7 @@ func wordOf(version string, look, looked int64, has ...VolumeID) NodeWord {
 	return NodeWord{Node: "n", UID: "w", Version: version, NodeUID: "u", BootID: "b", Look: look, Looked: looked, Has: has, Whole: true}
 }
 
-// A node speaks for the present Node and boot, if it could read everything. A reported volume counts also
-// if it could not, and after the Node was made again.
+// For the present Node and boot, if everything was readable. A reported volume always counts.
 func TestNodeSpeaks(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	for name, test := range map[string]struct {
@@ -75,8 +73,7 @@ func TestNodeSpeaks(t *testing.T) {
 	}
 }
 
-// A pod's unreadable record leaves it open whether the volume of its PersistentVolume, present or
-// former, is there; if that is unknown, whether any volume is.
+// Volumes of the record's PersistentVolume are in doubt; if that is unknown, all volumes.
 func TestUnreadRecord(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "o"}
 	pv := func(name, version string, of VolumeID) PersistentVolume {
@@ -112,8 +109,7 @@ func TestUnreadRecord(t *testing.T) {
 	}
 }
 
-// A staging folder with the digest of a handle leaves open that volume of that driver, or shows that it is
-// there, and says nothing about others.
+// The digest concerns that driver's volume only.
 func TestUnreadDigest(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	digest := HandleDigest("h")
@@ -156,8 +152,7 @@ func TestUnreadDigest(t *testing.T) {
 	}
 }
 
-// The cost of a question about a volume does not grow with the number of unreadable records: its handle
-// is digested once.
+// The handle is digested once for all records.
 func TestUnreadDigestsAreCheap(t *testing.T) {
 	v := VolumeID{"d", strings.Repeat("h", 4000)}
 	cost := func(records int) uint64 {
@@ -177,8 +172,7 @@ func TestUnreadDigestsAreCheap(t *testing.T) {
 	}
 }
 
-// A volume in a pod's own spec is never attached: a record of its name in that pod's folder leaves nothing
-// open, once the pod was seen, and after its end.
+// A pod's own inline volume is never attached.
 func TestUnreadOwnVolume(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pod := Pod{UID: "p", Version: "1", Namespace: "ns", Name: "p", Node: "n", OwnCSI: []string{"secrets"}}
@@ -212,8 +206,6 @@ func TestUnreadOwnVolume(t *testing.T) {
 	}
 }
 
-// Waiters for a volume are told when a record may be of it, and when that ends. A volume that may be there
-// is not gone.
 func TestUnreadRecordIsHeard(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pv := PersistentVolume{Name: "pv", UID: "pv", Version: "1", Volume: v}
@@ -228,7 +220,6 @@ func TestUnreadRecordIsHeard(t *testing.T) {
 	}
 }
 
-// An older report does not replace a newer one, but a report of another object does.
 func TestOlderWord(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	if spoken(v, wordOf("5", 0, 0), wordOf("4", 0, 0, v)).Snapshot().Node("n").SaysHas(v) {
@@ -241,8 +232,7 @@ func TestOlderWord(t *testing.T) {
 	}
 }
 
-// A node has unstaged a volume that it first reported and then no longer reports: until it reports it
-// again, a user comes, or the attachment changes.
+// Unstaged ends with a new report, a user, or an attachment change.
 func TestUnstaged(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	pod := Pod{UID: "p", Version: "50", Namespace: "ns", Name: "p", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
@@ -275,7 +265,7 @@ func TestUnstaged(t *testing.T) {
 	}
 }
 
-// A question to a node is noted for the attachment as it left volumesAttached, and is void with that proof.
+// The question is about one attachment's absence from volumesAttached.
 func TestLookAsked(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	unreported := Unreported{Volume: v, Node: "n", UID: proofUID("a"), Version: "1"}
@@ -306,8 +296,7 @@ func TestLookAsked(t *testing.T) {
 	}
 }
 
-// A node that can't be asked owes no answer. That lasts from the first refusal to the first permitted
-// question, or the end of its report; then all volumes there may ask.
+// A node that can't be asked owes no answer.
 func TestLookRefused(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	l := spoken(v, wordOf("1", 0, 0, v))
@@ -343,7 +332,7 @@ func TestLookRefused(t *testing.T) {
 	}
 }
 
-// A node owes an answer from when it was seen without it; each answer restarts that.
+// Each answer restarts the time.
 func TestOwesAnAnswer(t *testing.T) {
 	l := New()
 	at := func(seconds int64, e Event) time.Time {
@@ -374,8 +363,6 @@ func TestOwesAnAnswer(t *testing.T) {
 	}
 }
 
-// A report touches its volumes, and all volumes there when the node begins to speak. It makes no volume
-// known.
 func TestWordTouches(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	l := spoken(v, proofAttachment(other, "n", "o", "1"))
@@ -399,8 +386,6 @@ func TestWordTouches(t *testing.T) {
 	}
 }
 
-// A node that has answered is no longer silent: all its volumes are touched, also without a question about
-// them.
 func TestAnswersTouch(t *testing.T) {
 	v, other := VolumeID{"d", "h"}, VolumeID{"d", "other"}
 	l := spoken(v, proofAttachment(other, "n", "o", "1"), wordOf("1", 1, 0))
@@ -412,7 +397,7 @@ func TestAnswersTouch(t *testing.T) {
 	}
 }
 
-// A number is higher than all earlier numbers, and no number that a node writes lowers it.
+// A node's number never lowers it.
 func TestNextNumber(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	for name, test := range map[string]struct {

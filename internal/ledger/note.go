@@ -2,11 +2,10 @@
 
 package ledger
 
-// noted says whether the attachment has the name that Moorage gives, and a note.
+// noted: it has Moorage's name and a note.
 func (r *attachmentRecord) noted() bool { return r != nil && r.own && r.to.note != (Note{}) }
 
-// Written is the volume's VolumeHold in the API; zero: there is none, or this process has deleted it and only
-// the watch is behind.
+// Written is the VolumeHold in the API; zero: none, or just deleted by this process.
 func (v *Volume) Written() Hold {
 	if v == nil || !v.HasHold() {
 		return Hold{}
@@ -14,14 +13,12 @@ func (v *Volume) Written() Hold {
 	return *v.Hold
 }
 
-// HasHold says whether the volume has a VolumeHold, in the API or still to be written.
+// HasHold says whether the volume has a VolumeHold, written or not.
 func (v *Volume) HasHold() bool {
 	return v.Hold != nil && (v.Hold.Version == "" || v.Hold.Version != v.dropped || v.HoldUnanswered > 0)
 }
 
-// Record is what the API says about the holder of an exclusive volume: its VolumeHold, or without a
-// VolumeHold the note in its VolumeAttachment, in the form of a hold without a version. If several
-// VolumeAttachments have notes, the newest one counts.
+// Record is an exclusive volume's VolumeHold, or its newest note as a hold without a version.
 func (v *Volume) Record() Hold {
 	switch {
 	case v == nil:
@@ -54,13 +51,13 @@ func (r *attachmentRecord) hold() Hold {
 	}
 }
 
-// madeFor says whether the attachment at a node was made for a pod, by its note.
+// madeFor says whether a node's attachment was made for a pod, by its note.
 func (v *Volume) madeFor(pod string, n NodeName) bool {
 	p := v.OnNode(n)
 	return p != nil && p.first.noted() && p.first.pod == pod
 }
 
-// Note is the note in the own attachment; zero: none.
+// Note is the own attachment's note, or zero.
 func (p *VolumeOnNode) Note() Note {
 	if p == nil || !p.first.noted() {
 		return Note{}

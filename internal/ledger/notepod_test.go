@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// The note of a VolumeAttachment lists the volume for its pod. If another VolumeAttachment of the name takes
-// its place, unseen in between, the former pod is no longer listed.
+// Another VolumeAttachment of the name may take its place unseen.
 func TestNotesListTheirPods(t *testing.T) {
 	l, now := New(), time.Unix(1000, 0)
 	disk := VolumeID{"disk", "h"}

@@ -2,12 +2,12 @@
 
 package ledger
 
-// Operation is a driver's work on a volume at a user's request.
+// Operation is a driver's work at a user's request.
 type Operation uint8
 
-// The operations with a possible place of the volume in a policy.
+// Operations that a policy may tie to the volume's place.
 const (
-	OperationSnapshot Operation = 1 << iota // snapshot of a volume or of a group
+	OperationSnapshot Operation = 1 << iota // of a volume or a group
 	OperationClone
 	OperationExpansion
 )
@@ -17,7 +17,7 @@ func AllOperations() []Operation {
 	return []Operation{OperationSnapshot, OperationClone, OperationExpansion}
 }
 
-// TicketType is the type of the tickets that are made for the operation.
+// TicketType is the operation's ticket type.
 func (o Operation) TicketType() TicketType {
 	switch o {
 	case OperationSnapshot:
@@ -30,7 +30,7 @@ func (o Operation) TicketType() TicketType {
 	return ""
 }
 
-// String is the operation's name in AttachPolicies.
+// String is the name in AttachPolicies.
 func (o Operation) String() string { return string(o.TicketType()) }
 
 // Operations is a set of operations.
@@ -39,5 +39,5 @@ type Operations uint8
 // Has says whether the set contains an operation.
 func (o Operations) Has(one Operation) bool { return o&Operations(one) != 0 }
 
-// With is the set with one operation more.
+// With adds an operation.
 func (o Operations) With(one Operation) Operations { return o | Operations(one) }

@@ -8,8 +8,7 @@ import (
 	"strconv"
 )
 
-// packUID makes 16 bytes of a UID in Kubernetes' form; the empty UID is all zeros. False for any other
-// form.
+// packUID packs a UID in Kubernetes' form; empty: zeros. False: another form.
 func packUID(s string) ([16]byte, bool) {
 	var u [16]byte
 	if s == "" {
@@ -28,8 +27,7 @@ func packUID(s string) ([16]byte, bool) {
 	return u, u != [16]byte{}
 }
 
-// hexDigit is the value of a lower-case hexadecimal digit, 255 for anything
-// else.
+// hexDigit is 255 for anything but a lower-case hexadecimal digit.
 func hexDigit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
@@ -54,8 +52,7 @@ func unpackUID(u [16]byte) string {
 	return string(b[:])
 }
 
-// packVersion makes a number of a resource version; the empty version is 0. False for text that is not
-// a number in its usual form.
+// packVersion packs a resource version; empty: 0. False: not a usual number.
 func packVersion(s string) (uint64, bool) {
 	if s == "" {
 		return 0, true
@@ -69,8 +66,7 @@ func packVersion(s string) (uint64, bool) {
 
 const attachmentPrefix = "csi-"
 
-// AttachmentName is the name of the VolumeAttachment of a volume at a node:
-// "csi-" and the SHA-256 of handle, driver and node name
+// AttachmentName is the VolumeAttachment's name: "csi-" and the SHA-256 of handle, driver and node name
 // (pkg/volume/csi/csi_attacher.go, getAttachmentName).
 func AttachmentName(v VolumeID, n NodeName) string {
 	var name [len(attachmentPrefix) + 2*sha256.Size]byte

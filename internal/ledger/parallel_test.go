@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-// TestSnapshotsInParallel reads snapshots while events come in: each stays as it was when it was taken.
-// The race detector finds writes to shared data.
 func TestSnapshotsInParallel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 6000)

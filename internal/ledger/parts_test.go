@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// A UID is packed only if unpacking gives the same UID.
 func TestPackedUIDs(t *testing.T) {
 	good := "01234567-89ab-cdef-0123-456789abcdef"
 	if u, ok := packUID(good); !ok || unpackUID(u) != good {
@@ -34,7 +33,6 @@ func TestPackedUIDs(t *testing.T) {
 	}
 }
 
-// isUID says whether a text has a UID's dashes, and lower-case digits elsewhere.
 func isUID(s string) bool {
 	for i, c := range s {
 		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !strings.ContainsRune("0123456789abcdef", c) {
@@ -44,7 +42,6 @@ func isUID(s string) bool {
 	return true
 }
 
-// takeAttachment takes exactly one attachment from a place.
 func TestTakeAttachment(t *testing.T) {
 	a, b, c := &attachmentRecord{handle: "a"}, &attachmentRecord{handle: "b"}, &attachmentRecord{handle: "c"}
 	for n, have := range [][]*attachmentRecord{{a}, {a, b}, {a, b, c}} {
@@ -71,7 +68,7 @@ func TestTakeAttachment(t *testing.T) {
 	}
 }
 
-// The own attachment of a volume at a node comes first, then foreign ones by name, in any order of events.
+// The own attachment first, then foreign ones by name.
 func TestOrderOfAttachments(t *testing.T) {
 	v := VolumeID{Driver: "disk", Handle: "h"}
 	own := AttachmentName(v, "n")
@@ -95,7 +92,6 @@ func TestOrderOfAttachments(t *testing.T) {
 	}
 }
 
-// An earlier process's measure is that of this hold, not of one made again after it.
 func TestEarlierIsOfThisHold(t *testing.T) {
 	l, id, now := New(), VolumeID{Driver: "d", Handle: "h"}, time.Unix(1000, 0)
 	force := &Force{Rule: "AfterPodGone", Node: "n", Elapsed: time.Minute}
@@ -111,7 +107,6 @@ func TestEarlierIsOfThisHold(t *testing.T) {
 	}
 }
 
-// Volumes are ordered by driver, then by handle; none comes before itself.
 func TestVolumesAreOrdered(t *testing.T) {
 	list := []VolumeID{{Driver: "a", Handle: "2"}, {Driver: "a", Handle: "3"}, {Driver: "b", Handle: "1"}, {Driver: "b", Handle: "2"}}
 	for i, v := range list {
@@ -123,7 +118,6 @@ func TestVolumesAreOrdered(t *testing.T) {
 	}
 }
 
-// A volume's text has its driver and handle. A placeholder's text names its subject.
 func TestVolumesCanBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume VolumeID
@@ -140,7 +134,7 @@ func TestVolumesCanBeRead(t *testing.T) {
 	}
 }
 
-// The larger of two numeric versions is newer; otherwise the last seen one.
+// The larger numeric version, otherwise the last seen.
 func TestNewer(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
@@ -158,8 +152,7 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// Each change of a node's health touches it and the volumes there; of its labels, the node
-// alone; of its version, nothing.
+// Health touches the node and its volumes, labels the node alone, the version nothing.
 func TestWhichChangesOfANodeTouchIt(t *testing.T) {
 	v := VolumeID{Driver: "d", Handle: "h"}
 	base := NodeState{Name: "n", UID: "u", Version: "1", Ready: ReadyUnknown, ReadySince: 4, BootID: "b", InUse: []VolumeID{v}}
@@ -206,7 +199,6 @@ func TestAttachmentNameIsTheKubelets(t *testing.T) {
 	}
 }
 
-// Storage that needs no attachment needs none, bound or not yet provisioned.
 func TestLinksThatNeedNothing(t *testing.T) {
 	for link := LinkVolume; link <= LinkOutside; link++ {
 		if got := link.NeedsNone(); got != (link == LinkNone || link == LinkOutside) {
@@ -215,8 +207,7 @@ func TestLinksThatNeedNothing(t *testing.T) {
 	}
 }
 
-// The facts that bind a volume to a node, one by one: whether each takes the slot, whether it lasts without
-// users, and whether the volume may only have been left.
+// Each fact: does it take the slot, last without users, or only leave the volume?
 func TestWhatBindsAVolumeToANode(t *testing.T) {
 	user := []User{{Pod: "p"}}
 	attachment := &attachmentRecord{}
@@ -250,7 +241,7 @@ func TestWhatBindsAVolumeToANode(t *testing.T) {
 	}
 }
 
-// An attach has failed while the driver's refusal is the last word on the own attachment.
+// The driver's refusal is the last word.
 func TestAttachFailed(t *testing.T) {
 	v := VolumeID{Driver: "disk", Handle: "h"}
 	refused := CallError{Code: 13, Message: "no"}
@@ -278,8 +269,7 @@ func TestAttachFailed(t *testing.T) {
 	}
 }
 
-// A ticket waits when it was told why it is not granted. A ticket that waits for slots keeps free ones,
-// unless it yields. A ticket that was told nothing may be granted.
+// A ticket without an answer may be granted.
 func TestWhichTicketsWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket               Ticket
@@ -321,7 +311,6 @@ func TestSnapshotsOfWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Durations count from the first event, also a ticket.
 func TestDurationsBeginWithTheFirstEvent(t *testing.T) {
 	l, id := New(), TicketID{"ns", "p"}
 	l.Apply(start, Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n"})
@@ -331,7 +320,6 @@ func TestDurationsBeginWithTheFirstEvent(t *testing.T) {
 	}
 }
 
-// A list of handles in several parts has the last of each part, and its successor.
 func TestHandlesAtTheEndsOfParts(t *testing.T) {
 	var list handles
 	var all []string
@@ -349,7 +337,7 @@ func TestHandlesAtTheEndsOfParts(t *testing.T) {
 	}
 }
 
-// NoForceOnTimeout is known after its event. A taint counts from Complete at the earliest.
+// NoForceOnTimeout counts from its event, a taint from Complete at the earliest.
 func TestWhatBeginsWithCompleteness(t *testing.T) {
 	l := New()
 	if l.Snapshot().NoForceOnTimeout() {

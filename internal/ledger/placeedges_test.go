@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-// atNode is a volume's VolumeOnNode at a node; nil: none.
 func atNode(l *Ledger, v VolumeID, n NodeName) *VolumeOnNode {
 	return l.Snapshot().Volume(v).OnNode(n)
 }
 
-// The time without users at a node counts from the last user's departure until a user comes; it is exact
-// only if this process saw that.
+// The time is exact only if this process saw the last user's departure.
 func TestSinceWhenIdle(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	uses := func(version string) Event {
@@ -69,7 +67,7 @@ func TestSinceWhenIdle(t *testing.T) {
 	}
 }
 
-// A node's report lapses after its attachment's end or recreation, until the volume is no longer reported.
+// A report lapses until the volume is no longer reported.
 func TestLapsedReports(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	reports := func(version string) Event {
@@ -121,8 +119,7 @@ func TestLapsedReports(t *testing.T) {
 	}
 }
 
-// A volume placed only by an attachment's name loses nothing if the attachment is another volume's: its
-// report does not lapse.
+// The attachment is another volume's: the report does not lapse.
 func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "other"}
 	l := New()
@@ -141,7 +138,6 @@ func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 		t.Errorf("of the first: %+v", p)
 	}
 
-	// The report was not about an attachment that was made again for the other volume.
 	l = New()
 	own := proofAttachment(v, "n", "a", "1")
 	l.Apply(start, own)
@@ -153,8 +149,6 @@ func TestReportOfAnAttachmentThatWasAnothers(t *testing.T) {
 	}
 }
 
-// Changes at a node are counted there: volumes that come and go, and volumes that only tickets without
-// slots ask for. A change that leaves nothing leaves no trace.
 func TestChangesAreCountedAtTheNode(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	change := func(l *Ledger, v VolumeID, n NodeName, do func(*VolumeOnNode)) Touched {
@@ -209,7 +203,7 @@ func TestChangesAreCountedAtTheNode(t *testing.T) {
 	}
 }
 
-// A place is only asked for while only tickets that wait and keep no slot bind it.
+// Only waiting tickets without a slot bind it.
 func TestOnlyAsked(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	told := func(version, name string, reason Code, changes ...func(*Ticket)) Event {
@@ -252,8 +246,6 @@ func TestOnlyAsked(t *testing.T) {
 	}
 }
 
-// A pod or ticket with a changed request at its node leaves the volumes that it dropped, and keeps the
-// rest.
 func TestOtherVolumesAtTheSameNode(t *testing.T) {
 	id := func(handle string) VolumeID { return VolumeID{"disk", handle} }
 	pod := func(version string, n NodeName, handles ...string) Event {
@@ -309,7 +301,6 @@ func TestOtherVolumesAtTheSameNode(t *testing.T) {
 	}
 }
 
-// A pod keeps its used volumes, except placeholders, and each once.
 func TestKeepsWhatItUsed(t *testing.T) {
 	a, b, unbound := VolumeID{"disk", "a"}, VolumeID{"disk", "b"}, UnboundClaim("disk", "u")
 	for name, test := range map[string]struct{ at, was, want []VolumeID }{
@@ -329,7 +320,6 @@ func TestKeepsWhatItUsed(t *testing.T) {
 	}
 }
 
-// A new user voids the proof that no user wants the volume; a leaving user does not.
 func TestProofEndsWithAUser(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	user := Pod{UID: "q", Version: "1", Namespace: "ns", Name: "q", Node: "n", Volumes: []PodVolume{{Name: "v", Inline: v}}}
@@ -357,7 +347,6 @@ func TestProofEndsWithAUser(t *testing.T) {
 	}
 }
 
-// A driver's entry at a node ends with its last fact: volumes, the CSINode, a report about room.
 func TestDriversOfANode(t *testing.T) {
 	n := &Node{Drivers: []NodeDriver{
 		unknownDriver("gone"),
@@ -395,7 +384,6 @@ func TestDriversOfANode(t *testing.T) {
 	}
 }
 
-// A pod without volumes uses none, also if a hold names it.
 func TestPodWithoutVolumesUsesNone(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	held := HoldSeen{v, Hold{Version: "1", Node: "n", Requesters: []Requester{{Namespace: "ns", Name: "p", UID: "p"}}}}
@@ -413,8 +401,7 @@ func TestPodWithoutVolumesUsesNone(t *testing.T) {
 	}
 }
 
-// An attachment placed only by its name stops waiting for its PersistentVolume once that is seen and
-// agrees; a later PersistentVolume changes nothing.
+// An agreeing PersistentVolume ends the wait; later ones change nothing.
 func TestAttachmentThatWasPlacedByItsName(t *testing.T) {
 	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "other"}
 	a := Attachment{Name: AttachmentName(v, "n"), UID: proofUID("a"), Version: "1", Driver: "disk", Node: "n", PersistentVolume: "pv"}
@@ -435,8 +422,7 @@ func TestAttachmentThatWasPlacedByItsName(t *testing.T) {
 	}
 }
 
-// An attachment of an unknown volume takes one slot of its driver: there may be no PersistentVolume, a
-// PersistentVolume without a volume, or one of another disk.
+// Its PersistentVolume may be missing, without a volume, or of another disk.
 func TestAttachmentOfUnknownVolumeTakesASlot(t *testing.T) {
 	unknown := AttachmentName(VolumeID{"disk", "unknown"}, "n")
 	for _, name := range []string{"theirs", unknown} {
@@ -460,7 +446,6 @@ func TestAttachmentOfUnknownVolumeTakesASlot(t *testing.T) {
 	}
 }
 
-// The slot of a pod's claim is free when its volume is seen and needs no attachment.
 func TestSlotIsFreeWhereNothingIsAttached(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()
@@ -480,8 +465,6 @@ func TestSlotIsFreeWhereNothingIsAttached(t *testing.T) {
 	}
 }
 
-// A volume that its hold gives to a node without an attachment is more than asked for there, and in doubt
-// when it is taken out by force.
 func TestHeldIsMoreThanAskedFor(t *testing.T) {
 	lun := VolumeID{"kubernetes.io/iscsi", "h"}
 	n := proofNode("n", "1")
@@ -503,7 +486,6 @@ func TestHeldIsMoreThanAskedFor(t *testing.T) {
 	}
 }
 
-// The volume of a ticket, claim or attachment is found when it comes back.
 func TestWhatComesBack(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := func(version string) Event { return PersistentVolume{Name: "pv", Version: version, Volume: v} }
@@ -531,8 +513,7 @@ func TestWhatComesBack(t *testing.T) {
 	}
 }
 
-// A driver's entry at a node stays as long as there are attachments that wait for their volume, or
-// holds that name the node.
+// Waiting attachments and holds keep the entry.
 func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	held := HoldSeen{v, Hold{Version: "1", Node: "n"}}
@@ -567,8 +548,7 @@ func TestUnmatchedIsForgottenWithTheLast(t *testing.T) {
 	}
 }
 
-// A granted ticket uses later volumes of its references, unless it has lost a granted volume; a pending
-// ticket always does.
+// A granted ticket that has lost a volume uses no later volumes.
 func TestTicketsThatLeadFurther(t *testing.T) {
 	first, late := VolumeID{"disk", "first"}, VolumeID{"disk", "late"}
 	comes := PersistentVolume{Name: "late", Version: "1", Volume: late}
@@ -597,8 +577,7 @@ func TestTicketsThatLeadFurther(t *testing.T) {
 	}
 }
 
-// Volumes that a pod used before come after the volumes that its spec leads to, in the order of the
-// volumes.
+// Volumes that a pod used before come after the spec's, in order.
 func TestOrderOfWhatAPodUses(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()
@@ -617,8 +596,7 @@ func TestOrderOfWhatAPodUses(t *testing.T) {
 	}
 }
 
-// A driver that has left the CSINode is forgotten if the CSINode said nothing of it; its slots and its name
-// for the node are remembered.
+// The driver's slots and its name for the node are remembered.
 func TestDriversThatLeaveTheCSINode(t *testing.T) {
 	said := []DriverOnNode{{Name: "limited", Limit: 2}, {Name: "named", Limit: NoLimit, NodeID: "i"}, {Name: "plain", Limit: NoLimit}, {Name: "stays", Limit: NoLimit}}
 	for name, test := range map[string]struct {
@@ -643,8 +621,6 @@ func TestDriversThatLeaveTheCSINode(t *testing.T) {
 	}
 }
 
-// A doubt about a volume that needs no attachment ends when its hold gives it to another
-// node, or to none; the volume is in use then if the node's list says so.
 func TestDoubtEndsWhereTheHoldMoves(t *testing.T) {
 	v := VolumeID{"kubernetes.io/iscsi", "h"}
 	hold := func(version string, n NodeName) Event {
@@ -683,7 +659,6 @@ func TestDoubtEndsWhereTheHoldMoves(t *testing.T) {
 	}
 }
 
-// A snapshot does not change with later events.
 func TestSnapshotsStayAsTheyWere(t *testing.T) {
 	v, key := VolumeID{"disk", "h"}, ClaimKey{Namespace: "ns", Name: "data"}
 	l := New()
@@ -705,8 +680,7 @@ func TestSnapshotsStayAsTheyWere(t *testing.T) {
 	}
 }
 
-// A pod that waits for a volume at another node uses it, by the hold alone, also for a process that began
-// after its claim was made again.
+// The process began after the claim was made again.
 func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 	v, other := VolumeID{"disk", "h"}, VolumeID{"disk", "i"}
 	claim := ClaimKey{"ns", "c"}
@@ -744,9 +718,8 @@ func TestWhoWaitsByTheHoldUsesTheVolume(t *testing.T) {
 	}
 }
 
-// A ticket's user is unknown to kubelets: it has a volume attached until the ticket is gone and a later
-// read or write has shown its node Ready. A watch event proves nothing: it may be behind the watch of
-// tickets.
+// Kubelets do not know a ticket's user. Only a later read or write proves a Ready node: a watch event may
+// be behind.
 func TestUnlistedHolders(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version string, ready Readiness) Event {
@@ -799,7 +772,6 @@ func TestUnlistedHolders(t *testing.T) {
 	}
 }
 
-// isUnlisted says whether a volume is Unlisted at node n after some events.
 func isUnlisted(v VolumeID, events []Event) bool {
 	l := New()
 	l.Apply(start, PersistentVolume{Name: "pv", Version: "1", Volume: v})
@@ -809,7 +781,6 @@ func isUnlisted(v VolumeID, events []Event) bool {
 	return atNode(l, v, "n").Unlisted
 }
 
-// The same for a volume that needs no attachment: it is there by volumesAttached, or by its hold.
 func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 	v := VolumeID{"kubernetes.io/iscsi", "h"}
 	node := func(version string, ready Readiness, lists ...VolumeID) Event {
@@ -838,7 +809,6 @@ func TestUnlistedHoldersWithoutAttachments(t *testing.T) {
 	}
 }
 
-// A ticket of an Unlisted volume is known, also after its end.
 func TestUnlistedBy(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version string, ready Readiness) Event {

@@ -4,14 +4,12 @@ package ledger
 
 import "testing"
 
-// proofCase is a history of one attachment "a", at version 2 of its node.
 type proofCase struct {
 	events []Event
 	want   ProofStage
 }
 
-// proofCases: a proof is taken in only about the present attachment, never skips a stage, and is void as
-// soon as a part of it may have changed.
+// A proof concerns the present attachment, skips no stage, and is void after a possible change.
 func proofCases(v VolumeID, n NodeName) map[string]proofCase {
 	name := AttachmentName(v, n)
 	attachment := func(uid, version string) Event { return proofAttachment(v, n, uid, version) }
@@ -63,7 +61,6 @@ func proofAttachment(v VolumeID, n NodeName, uid, version string) Attachment {
 	return Attachment{Name: AttachmentName(v, n), UID: proofUID(uid), Version: version, Driver: v.Driver, Node: n, Inline: v, Attached: true}
 }
 
-// proofUID makes a UID in the usual form of a letter.
 func proofUID(letter string) string { return "00000000-0000-0000-0000-00000000000" + letter }
 
 func proofNode(n NodeName, version string) NodeState {
@@ -95,9 +92,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// A write that takes a volume off volumesAttached ends its report, and by the kubelet's word also its use.
-// By force the use continues, in doubt if it may be mounted, except at a deleted node, which can't take its
-// list back. A proof about anything else changes nothing.
+// By the kubelet's word the use ends. By force it continues, in doubt, except at a deleted node.
 func TestUnreported(t *testing.T) {
 	v, n := VolumeID{"disk", "h"}, NodeName("n")
 	lists := proofNode(n, "1")

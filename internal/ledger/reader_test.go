@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A controller keeps what only a deleted VolumeHold told, and writes it again. A scheduler can't write it, and
-// would believe for ever that the volume is held where it was before.
+// A scheduler can't write the hold again, and would believe its place for ever.
 func TestReaderForgetsADeletedHold(t *testing.T) {
 	now := time.Unix(1000, 0)
 	id := VolumeID{Driver: "d", Handle: "h"}

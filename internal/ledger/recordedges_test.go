@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// A packed attachment unpacks to the same fields; common fields take no more room than the record itself.
 func TestPackedAttachments(t *testing.T) {
 	usual := Attachment{
 		UID: "01234567-89ab-cdef-0123-456789abcdef", Version: "12", Driver: "disk", Node: "n", PersistentVolume: "pv", NodeID: "i-1", Transitions: 3,
@@ -57,7 +56,7 @@ func TestPackedAttachments(t *testing.T) {
 	}
 }
 
-// A record is older than a later version, by numbers if both are numbers, else by Newer.
+// By numbers if both are, else by Newer.
 func TestOlderRecords(t *testing.T) {
 	for _, is := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615", "18446744073709551616"} {
 		for _, next := range []string{"", "1", "9", "10", "a", "b", "09", "18446744073709551615", "18446744073709551616"} {
@@ -70,7 +69,7 @@ func TestOlderRecords(t *testing.T) {
 	}
 }
 
-// An attachment's usual name is its prefix and 64 lower-case hexadecimal digits.
+// A prefix and 64 lower-case hexadecimal digits.
 func TestUsualNames(t *testing.T) {
 	digest := strings.Repeat("0189abcf", 8)
 	for name, want := range map[string]bool{
@@ -91,7 +90,6 @@ func TestUsualNames(t *testing.T) {
 	}
 }
 
-// The characters at the edges of permitted label values.
 func TestLabelValues(t *testing.T) {
 	for v, want := range map[string]bool{
 		"": true, "a": true, "z": true, "A": true, "Z": true, "0": true, "9": true, "a-b": true, "a.b": true, "a_b": true, "a--b": true,
@@ -105,8 +103,7 @@ func TestLabelValues(t *testing.T) {
 	}
 }
 
-// A driver's ID of an attachment's node is the attachment's own, regardless of the CSINode and the
-// attachment before it; after the attach it is fixed.
+// The attachment's own ID counts; it is fixed after the attach.
 func TestNodeIDOfAttachments(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	drivers := func(id string, names ...string) Event {
@@ -159,7 +156,6 @@ func TestNodeIDOfAttachments(t *testing.T) {
 	}
 }
 
-// Only attachments that wait for their volume count, not nodes that only a hold names.
 func TestUnmatchedNodes(t *testing.T) {
 	l := New()
 	l.Apply(start, HoldSeen{VolumeID{"disk", "held"}, Hold{Version: "1", Node: "m"}})
@@ -174,8 +170,6 @@ func TestUnmatchedNodes(t *testing.T) {
 	}
 }
 
-// The time of a ticket's interruption counts from when its present number of interruptions was seen, for
-// the same ticket.
 func TestInterruptedSince(t *testing.T) {
 	later := start.Add(time.Minute)
 	ticket := func(version, uid string, times int64) Ticket {
@@ -200,7 +194,6 @@ func TestInterruptedSince(t *testing.T) {
 	}
 }
 
-// A ticket waits at the node that it names, only while it is pending.
 func TestWhereTicketsWait(t *testing.T) {
 	id := TicketID{"ns", "t"}
 	ticket := func(version string, n NodeName, phase TicketPhase) Event {
@@ -245,7 +238,6 @@ func TestOwnEvents(t *testing.T) {
 	}
 }
 
-// The coming and going of a hold touches its volume, in any other state.
 func TestHoldsTouchTheirVolume(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for _, stays := range []bool{false, true} {
@@ -264,8 +256,7 @@ func TestHoldsTouchTheirVolume(t *testing.T) {
 	}
 }
 
-// A node is forgotten when it has gone and holds nothing: no CSINode, no volume, no ticket
-// that waits there.
+// A node with a CSINode, volume or waiting ticket stays.
 func TestForgottenNodes(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	drivers := NodeDrivers{Node: "n", Version: "1", Drivers: []DriverOnNode{{Name: "disk", Limit: 2}}}
@@ -296,7 +287,6 @@ func TestForgottenNodes(t *testing.T) {
 	}
 }
 
-// A Node that was reported gone is there again when it is seen, also unchanged.
 func TestNodeThatIsSeenAgain(t *testing.T) {
 	n := proofNode("n", "3")
 	n.InUse = []VolumeID{{"disk", "h"}}
@@ -314,8 +304,6 @@ func TestNodeThatIsSeenAgain(t *testing.T) {
 	}
 }
 
-// A node without a Node object is known while anything else says something of it, and is
-// forgotten with that.
 func TestForgottenNodesWithoutANode(t *testing.T) {
 	id := TicketID{"ns", "t"}
 	asks := Ticket{ID: id, UID: "t", Version: "1", Type: TypeManual, Node: "n"}
@@ -337,8 +325,6 @@ func TestForgottenNodesWithoutANode(t *testing.T) {
 	}
 }
 
-// A proof by force at a node is void when the rule ends: the node is Ready, is another Node, loses its
-// taint, or its kubelet is heard.
 func TestForceEnds(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	state := func(version string, ready Readiness, change func(*NodeState)) NodeState {
@@ -378,7 +364,7 @@ func TestForceEnds(t *testing.T) {
 	}
 }
 
-// A node's lists may name a volume twice, and in any order; the caller's lists stay unchanged.
+// The caller's lists stay unchanged.
 func TestListsOfANode(t *testing.T) {
 	a, b := VolumeID{"disk", "a"}, VolumeID{"disk", "b"}
 	for name, list := range map[string][]VolumeID{
@@ -399,7 +385,6 @@ func TestListsOfANode(t *testing.T) {
 	}
 }
 
-// All touched objects of an event are named once.
 func TestTouchedNamesAll(t *testing.T) {
 	var touched Touched
 	for _, handle := range []string{"", "a", "b", "a", "c", "b"} {
@@ -422,8 +407,7 @@ func TestTouchedNamesAll(t *testing.T) {
 	}
 }
 
-// A ticket's claim reference leads to its volume only if it is the intended claim, and a pod's own only if
-// the pod names no claim for it.
+// A pod's own reference counts only without a claim.
 func TestWhereTicketVolumesLead(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for name, test := range map[string]struct {
@@ -453,7 +437,6 @@ func TestWhereTicketVolumesLead(t *testing.T) {
 	}
 }
 
-// The ledger's own facts about a ticket, its doubt and its uses, come from no caller.
 func TestToldTicketsAreTakenAsTheyAre(t *testing.T) {
 	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "t"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
@@ -470,8 +453,7 @@ func TestToldTicketsAreTakenAsTheyAre(t *testing.T) {
 	}
 }
 
-// A granted ticket that has lost its volume gets no other one until it is granted again, or is another
-// ticket of its name.
+// The ticket gets another volume only when granted again, or as another ticket.
 func TestLostVolumeIsNotReplaced(t *testing.T) {
 	first, second := VolumeID{"disk", "first"}, VolumeID{"disk", "second"}
 	ticket := func(uid, version string, phase TicketPhase) Event {
@@ -501,7 +483,6 @@ func TestLostVolumeIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A proof by force ends when the node's Lease is renewed.
 func TestForceEndsWithALease(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for renewed, void := range map[int64]bool{7: false, 8: true} {
@@ -520,7 +501,7 @@ func TestForceEndsWithALease(t *testing.T) {
 		}
 	}
 
-	// A kubelet that renews the Lease of a node that is Ready ends nothing.
+	// A Ready node's Lease ends nothing.
 	l := New()
 	for _, e := range []Event{
 		PersistentVolume{Name: "pv", Version: "1", Volume: v}, proofNode("n", "2"), proofAttachment(v, "n", "a", "2"), NodeLease{Node: "n", Renewed: 7},

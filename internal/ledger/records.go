@@ -9,33 +9,31 @@ import (
 	"time"
 )
 
-// Volume has all facts of a volume. Read only outside this package.
+// Volume has a volume's facts; read only outside this package.
 type Volume struct {
 	ID      VolumeID
-	Access  Access         // the most restrictive of its PersistentVolumes', see Ledger.access
-	named   bool           // a PersistentVolume has named it: Access is from the last of them
-	OnNodes []VolumeOnNode // in the order of their nodes
+	Access  Access         // most restrictive, see Ledger.access
+	named   bool           // a PersistentVolume has named it and given Access
+	OnNodes []VolumeOnNode // by node
 	Hold    *Hold          // nil: no VolumeHold
-	// HoldUnanswered is the number of unanswered writes of Hold since it was seen: it may be out of date.
-	// 0: it is, or was a moment ago, as in the API.
+	// HoldUnanswered counts unanswered writes since Hold was seen. 0: it was just as in the API.
 	HoldUnanswered uint16
 
-	dropped string    // the version of the hold that this process deleted last
-	noted   bool      // an attachment of it had a note
-	earlier *earlier  // see Earlier; nil: nothing
-	left    *left     // see Left; nil: none
-	pvs     *[]string // see PVs; nil: none
+	dropped string    // version of the last hold that this process deleted
+	noted   bool      // an attachment had a note
+	earlier *earlier  // or nil
+	left    *left     // or nil
+	pvs     *[]string // or nil
 	gen     uint64
 }
 
-// left is when and where a volume's last ended attachment was seen to end.
+// left is the observed end of a volume's last ended attachment.
 type left struct {
 	node NodeName
 	at   time.Time
 }
 
-// Left returns when this process saw the end of the attachment at a node, if that was the volume's last
-// ended one.
+// Left returns when the attachment at a node was seen to end, if it was the volume's last.
 func (v *Volume) Left(n NodeName) (time.Time, bool) {
 	if v == nil || v.left == nil || v.left.node != n {
 		return time.Time{}, false
@@ -43,7 +41,7 @@ func (v *Volume) Left(n NodeName) (time.Time, bool) {
 	return v.left.at, true
 }
 
-// PVs are the names of the PersistentVolumes that name the volume, sorted.
+// PVs are, sorted, the volume's PersistentVolumes.
 func (v *Volume) PVs() []string {
 	if v.pvs == nil {
 		return nil
@@ -58,13 +56,11 @@ func (v *Volume) setPVs(names []string) {
 	}
 }
 
-// OnlyInline says whether no PersistentVolume has named the volume, as far as this process knows: only the
-// pods' inline specs say how many nodes it may serve.
+// OnlyInline: no known PersistentVolume has named the volume; inline specs limit its nodes.
 func (v *Volume) OnlyInline() bool { return v.pvs == nil && !v.named }
 
-// SourceKnown says whether the source of the volume's attachments is known: each names a PersistentVolume
-// of the volume, or has an inline source. Without attachments: whether a PersistentVolume names it. A pod's
-// inline spec does not count: a tenant may name another's disk.
+// SourceKnown: each attachment names a PersistentVolume of the volume or is inline; without attachments, a
+// PersistentVolume names it. A pod's inline spec does not count: a tenant may name another's disk.
 func (v *Volume) SourceKnown() bool {
 	known := v.pvs != nil
 	for i := range v.OnNodes {
@@ -97,17 +93,17 @@ func (v *Volume) otherSource(r *attachmentRecord) bool {
 	return !r.inline && !slices.Contains(v.PVs(), r.pv)
 }
 
-// earlier is an earlier process's measure of a forced detach, and when this one has read it.
+// earlier is an earlier process's measure of a forced detach, and its reading.
 type earlier struct {
 	force Force
 	read  time.Time
 }
 
-// Dropped is the version of the empty VolumeHold that this process deleted last; empty: none.
+// Dropped is the version of the last empty VolumeHold that this process deleted, or empty.
 func (v *Volume) Dropped() string { return v.dropped }
 
-// Earlier returns the progress of a forced detach when this process first saw the hold, and when that was,
-// or when it reached Complete, if later.
+// Earlier returns a forced detach's progress at the hold's first sight, and that time, or Complete's, if
+// later.
 func (v *Volume) Earlier() (Force, time.Time) {
 	if v.earlier == nil {
 		return Force{}, time.Time{}
@@ -119,55 +115,48 @@ func (v *Volume) Earlier() (Force, time.Time) {
 type VolumeOnNode struct {
 	Node     NodeName
 	Users    []User
-	Reported bool // in the node's volumesAttached
-	InUse    bool // in the node's volumesInUse, as last reported
-	// Lapsed says that Reported is old: its attachment is gone, and the node still reports it.
+	Reported bool // in volumesAttached
+	InUse    bool // in the last volumesInUse
+	// Lapsed: Reported outlives its attachment.
 	Lapsed bool
-	// SawLeave says that this process saw the last user leave: the idle time is exact, and no earlier
-	// process measured before it.
+	// SawLeave: this process saw the last user leave: the idle time is exact.
 	SawLeave bool
-	// Sent says that this process has sent the creation of the own attachment, without a proof of the
-	// outcome yet: see AttachSent.
+	// Sent: the own attachment's creation is sent, outcome unproved, see AttachSent.
 	Sent bool
-	// Left says that the volume may have been left here without an attachment:
-	// the hold says so (Hold.Stays).
+	// Left: the volume may be left here without an attachment (Hold.Stays).
 	Left bool
-	// Held says that the hold gives the volume, which needs no attachment (VolumeID.NoAttach), to this
-	// node: only the kubelet's word shows its absence.
+	// Held: the hold gives a volume that needs no attachment to this node. Only the kubelet shows its
+	// absence.
 	Held bool
-	// ReportSent says that this process has sent a report of the volume here, which needs no attachment
-	// (VolumeID.NoAttach), and that no later read has shown volumesAttached.
+	// ReportSent: this process reported a volume that needs no attachment, without a later read of
+	// volumesAttached.
 	ReportSent bool
-	// UnreportSent says that this process has sent, or is about to send, a patch that takes the volume,
-	// which needs no attachment, out of volumesAttached, with an unknown outcome: no pod is told that the
-	// volume is here.
+	// UnreportSent: a patch that removes a volume that needs no attachment from volumesAttached has an
+	// unknown outcome. No pod is told that the volume is here.
 	UnreportSent bool
-	// CreateFailed says that this process's last creation of the own attachment made none.
+	// CreateFailed: this process's last creation of the own attachment failed.
 	CreateFailed bool
-	// Unlisted says that a ticket has or had the volume here, or may have had it, as far as a later leader
-	// knows: its holder may be a process unknown to kubelets and to volumesInUse. It lasts after the
-	// ticket's end until the node is known to have been Ready since: by the answer to an own write or read
-	// (Unreported.Ready, ReadyShown), or if its kubelet lists the volume while Ready.
+	// Unlisted: a ticket may have or have had the volume, for a process unknown to kubelets. It outlasts
+	// the ticket until the node is known Ready since: by an own write or read (Unreported.Ready,
+	// ReadyShown), or its kubelet's list while Ready.
 	Unlisted bool
-	// OnlyAsked says that only tickets that wait and keep no slot bind the volume to the node: see
-	// Ticket.KeepsSlots.
+	// OnlyAsked: only waiting tickets without slots bind the volume here, see Ticket.KeepsSlots.
 	OnlyAsked bool
 	Proof     Proof
 
-	first *attachmentRecord    // the own one, if there is one
-	more  *[]*attachmentRecord // foreign ones, beside first; nil: none
-	odd   *odd                 // see UnlistedBy and SawUnknown; nil: neither
-	idle  time.Duration        // since the ledger's epoch, see Snapshot.Idle; busy: it has users
+	first *attachmentRecord    // own, if any
+	more  *[]*attachmentRecord // foreign, or nil
+	odd   *odd                 // or nil
+	idle  time.Duration        // since the epoch, see Snapshot.Idle; busy: users
 }
 
-// busy is the idle of a VolumeOnNode with users.
+// busy is the idle with users.
 const busy = time.Duration(math.MinInt64)
 
-// TakesSlot says whether the volume takes a slot of its driver at the node. A volume that is not there
-// takes none.
+// TakesSlot says whether the volume takes a driver's slot here; nil: none.
 func (p *VolumeOnNode) TakesSlot() bool { return p != nil && !p.OnlyAsked }
 
-// Empty says whether nothing binds the volume to the node any more.
+// Empty: nothing binds the volume to the node.
 func (p *VolumeOnNode) Empty() bool {
 	if p.Sent {
 		return false
@@ -182,30 +171,28 @@ func (p *VolumeOnNode) unbound() bool {
 	return p.first == nil && len(p.Users) == 0 && !p.Reported && !p.MayBeInUse()
 }
 
-// OnlyLeft says whether the volume is bound to the node only because it may have been left there.
+// OnlyLeft: only a possible leftover binds the volume to the node.
 func (p *VolumeOnNode) OnlyLeft() bool { return p != nil && p.Left && !p.Sent && p.unbound() }
 
-// MayBeLeft says whether the volume may have been left at the node without an attachment.
+// MayBeLeft: the volume may be left here without an attachment.
 func (p *VolumeOnNode) MayBeLeft() bool { return p != nil && p.Left }
 
-// OccupiesSlot says whether the volume keeps its slot at the node without requests: by an attachment, or a
-// creation in flight; by the node's own lists; or because it may have been left there.
+// OccupiesSlot: the volume keeps its slot by an attachment, a creation in flight, the node's lists, or as a
+// leftover.
 func (p *VolumeOnNode) OccupiesSlot() bool { return p.MayBeInUse() || p.OccupiesSlotWithoutUse() }
 
-// MayBeInUse says whether the kubelet lists the volume, or this process saw that its list does not tell.
+// MayBeInUse: the kubelet lists the volume, or its list does not tell.
 func (p *VolumeOnNode) MayBeInUse() bool { return p.InUse || p.odd != nil && len(p.odd.unknown) > 0 }
 
-// OccupiesSlotWithoutUse is OccupiesSlot without the kubelet's volumesInUse.
+// OccupiesSlotWithoutUse ignores the kubelet's volumesInUse.
 func (p *VolumeOnNode) OccupiesSlotWithoutUse() bool {
 	return p.HasAttachments() || p.Reported || p.Sent || p.Left
 }
 
-// WithoutAttachment says whether the volume, which needs no attachment, may be here: the hold says so,
-// or it was about to enter volumesAttached.
+// WithoutAttachment: a volume that needs none may be here, by hold or a report.
 func (p *VolumeOnNode) WithoutAttachment() bool { return p.Held || p.ReportSent }
 
-// UnlistedBy is a ticket for which the volume is Unlisted, also after the ticket's end; nil: the volume
-// is not.
+// UnlistedBy is a present or ended ticket behind Unlisted, or nil.
 func (p *VolumeOnNode) UnlistedBy() *Requester {
 	if p.odd == nil {
 		return nil
@@ -213,7 +200,7 @@ func (p *VolumeOnNode) UnlistedBy() *Requester {
 	return p.odd.had
 }
 
-// SawUnknown are the boots in which the volume may be mounted, as far as only this process saw: see Unknown.
+// SawUnknown are boots of possible mounts as only this process saw: see Unknown.
 func (p *VolumeOnNode) SawUnknown() []Boot {
 	if p == nil || p.odd == nil {
 		return nil
@@ -221,7 +208,7 @@ func (p *VolumeOnNode) SawUnknown() []Boot {
 	return p.odd.unknown
 }
 
-// odd has the facts of few VolumeOnNodes, apart from the others for the sake of memory.
+// odd has rare facts apart, to save memory.
 type odd struct {
 	had     *Requester
 	unknown []Boot
@@ -235,37 +222,33 @@ func (p *VolumeOnNode) setOdd(had *Requester, unknown []Boot) {
 
 func (p *VolumeOnNode) setUnknown(boots []Boot) { p.setOdd(p.UnlistedBy(), boots) }
 
-// MayBeThere says whether the API shows the volume of this VolumeOnNode as attached at the node: by an
-// attachment, or if it needs none by volumesAttached or WithoutAttachment; or it may have been left there.
+// MayBeThere: the API shows the volume attached, by an attachment or, if it needs none, volumesAttached or
+// WithoutAttachment; or it may be left here.
 func (p *VolumeOnNode) MayBeThere(v VolumeID) bool {
 	return p.HasAttachments() || p.Left || v.NoAttach() && (p.Reported || p.WithoutAttachment())
 }
 
-// User is a pod bound to a node or a ticket for it; one of the two is set.
+// User is a bound pod or a ticket.
 type User struct {
 	Pod    string // UID
 	Ticket TicketID
 }
 
-// Proof is the proved progress of a detach of the own attachment in its present version. It is lost
-// with the process, and void when the attachment's version changes.
+// Proof is a detach's proved progress for the own attachment's present version. A restart or a new version
+// voids it.
 type Proof struct {
 	Stage ProofStage
-	// Forced says that it was obtained by a rule of force, not by the kubelet's word. It is void when the
-	// rule ends: the node is Ready, is another object or loses its out-of-service taint, or its kubelet is
-	// heard.
+	// Forced: by a rule of force. Its end voids the proof: the node is Ready, another object or without its
+	// out-of-service taint, or its kubelet is heard.
 	Forced bool
-	// Unstaged says that moorage-node first reported the volume and later no longer, and that this process
-	// saw no possible user come after the first report. Named says that the first report came.
+	// Unstaged: moorage-node reported the volume (Named), then no longer, and no possible user came after
+	// the first report.
 	Named, Unstaged bool
-	// Look is the number of this process's last question to the node since the write of ProofUnreported; 0:
-	// none yet.
+	// Look is the last question's number since ProofUnreported's write; 0: none.
 	Look int32
-	// Again says that this process asked for that look after an earlier one had found nothing; see
-	// Snapshot.Vacant.
+	// Again: an earlier look had found nothing, see Snapshot.Vacant.
 	Again bool
-	// vacant is one more than the time from the ledger's epoch until this process heard of a look that
-	// found nothing, with no later look that found something; 0: none.
+	// vacant is 1 + the time since the epoch of the first empty look in a row; 0: none.
 	vacant time.Duration
 }
 
@@ -275,94 +258,84 @@ type ProofStage uint8
 const (
 	// ProofNone: nothing proved.
 	ProofNone ProofStage = iota
-	// ProofUnreported: one write showed the volume neither in volumesInUse
-	// nor, from then on, in volumesAttached.
+	// ProofUnreported: a write showed the volume not in volumesInUse and, from then on, volumesAttached.
 	ProofUnreported
-	// ProofUnwanted: a consistent list, made after that write, showed no
-	// unfinished pod at the node that wants the volume.
+	// ProofUnwanted: a consistent list after that write showed no unfinished pod that wants it.
 	ProofUnwanted
 )
 
 func (s ProofStage) String() string { return [...]string{"none", "unreported", "unwanted"}[s] }
 
-// Node has all facts of a node. Read only outside this package.
+// Node has a node's facts; read only outside this package.
 type Node struct {
-	NodeState              // InUse and Reported are empty here: see VolumeOnNode
+	NodeState              // without InUse and Reported: see VolumeOnNode
 	Exists    bool         // the Node object is there
 	CSINode   bool         // the CSINode object is there
 	CSIRev    string       // its version
-	Drivers   []NodeDriver // in the order of their names
-	Tickets   []TicketID   // pending tickets for this node, in no order
-	// NotReady is since when it isn't Ready, as this process saw it; zero when Ready. It counts only its
-	// own Node object, once that was seen, and nothing before Complete.
+	Drivers   []NodeDriver // by name
+	Tickets   []TicketID   // pending, unordered
+	// NotReady is since when this process saw it not Ready; zero: Ready. It counts only its own Node
+	// object, from Complete.
 	NotReady time.Time
-	// SawFail says that this process saw the node ready before.
+	// SawFail: this process saw it Ready before.
 	SawFail bool
-	// Heard is when this process last saw the kubelet write while the node was not Ready: it renewed its
-	// Lease, or changed Ready from Unknown to False; or, if the first state was its own, until when it may
-	// have written unseen. Zero: never.
+	// Heard is the last seen kubelet write while not Ready: a renewed Lease, or Ready from Unknown to
+	// False; for an own first state, its latest possible unseen write. Zero: never.
 	Heard time.Time
-	// OutOfServiceAt and ShutdownAt are when this process first saw those taints; zero
-	// without them.
+	// OutOfServiceAt and ShutdownAt are the first sight of the taints, or zero.
 	OutOfServiceAt, ShutdownAt time.Time
-	// FencedAt is, for each of Fenced, when this process first saw it.
+	// FencedAt has the first sight of each of Fenced.
 	FencedAt []FencedAt
-	// CutBefore are the drivers of CutOff from a former machine of the Node, sorted: they prove nothing
-	// about the present machine.
+	// CutBefore are, sorted, a former machine's drivers of CutOff: no proof.
 	CutBefore []string
-	// Renewed is NodeLease.Renewed at the last read since the node is not Ready; RenewedAt is when this
-	// process first read that value, and LeaseRead when it last read it: the Lease stood still between the
-	// two. All are zero if the Lease was not read in this outage.
+	// Renewed is the last NodeLease.Renewed while not Ready, with its first read RenewedAt and its last
+	// LeaseRead: between them the Lease stood still. Zero: unread in this outage.
 	Renewed              int64
 	RenewedAt, LeaseRead time.Time
-	// UnreadSince is when the Lease was last read, or the node became not Ready, if it can't be read since;
-	// zero: it can. Unread is the sum of times without a read, each longer than LongUnread, since the
-	// kubelet was last heard; ReadAgain is the end of the last. A kubelet that came back in such a time was
-	// not heard.
+	// UnreadSince is since when the Lease can't be read, or zero. Unread sums unread times above LongUnread
+	// since the kubelet was heard; ReadAgain ends the last. A kubelet back in such a time was not heard.
 	UnreadSince, ReadAgain time.Time
 	Unread                 time.Duration
 
-	// MachineAt is since when the Node names its present machine, by its systemUUID and providerID, as this
-	// process saw it: no other machine of the node's name was seen since. Zero: it names none.
+	// MachineAt is since when only the Node's present machine (systemUUID, providerID) was seen; zero:
+	// unnamed.
 	MachineAt time.Time
 
-	// Word is moorage-node's report; nil: none.
+	// Word is moorage-node's report, or nil.
 	Word *NodeWord
-	// AskedAt is since when moorage-node owes an answer, as this process saw it; zero: it
-	// owes none.
+	// AskedAt is since when moorage-node owes an answer; zero: none.
 	AskedAt time.Time
-	// RefusedSince is since when the API server refuses questions to moorage-node, and RefusedAt its last
-	// refusal; both are zero once it permits one.
+	// RefusedSince and RefusedAt bound the refusals of questions to moorage-node; zero after a permission.
 	RefusedSince, RefusedAt time.Time
 
 	last     Boot    // see LastBoot
-	gen      uint64  // the generation that may change this record
-	inBulk   bool    // many volumes come or go: see Ledger.beginBulk
-	reported int     // VolumeOnNodes with Reported
-	inUse    int     // VolumeOnNodes with InUse
-	counted  counted // in its zone, see recount
+	gen      uint64  // generation that may change this record
+	inBulk   bool    // see Ledger.beginBulk
+	reported int     // number of Reported
+	inUse    int     // number of InUse
+	counted  counted // see recount
 }
 
-// NodeDriver is a driver's slots at a node.
+// NodeDriver has a driver's slots at a node.
 type NodeDriver struct {
 	DriverOnNode
 	Registered bool // in the CSINode
-	// Exhausted says that the driver refused an attach for want of room, and that since then the CSINode
-	// did not change, no slot came free, and the time is not over (RefusalsOver).
+	// Exhausted: the driver refused an attach for lack of room, and since then no CSINode change, free slot
+	// or end of time (RefusalsOver) came.
 	Exhausted bool
-	Used      int32 // VolumeOnNodes here of this driver's volumes
-	Occupied  int32 // volumes that OccupiesSlotWithoutUse
-	OnlyAsked int32 // volumes without a slot: see VolumeOnNode.OnlyAsked
+	Used      int32 // VolumeOnNodes of this driver here
+	Occupied  int32 // with OccupiesSlotWithoutUse
+	OnlyAsked int32 // without a slot
 
-	handles handles  // of the volumes that have a VolumeOnNode here
-	to      *machine // as the CSINode says, for attachments to share
-	noted   *machine // likewise, with the last note
+	handles handles  // of its VolumeOnNodes here
+	to      *machine // the CSINode's, to share
+	noted   *machine // the same with the last note
 }
 
-// Taken is the number of taken slots.
+// Taken counts the taken slots.
 func (d NodeDriver) Taken() int32 { return d.Used - d.OnlyAsked }
 
-// At lists the volumes that have a VolumeOnNode at the node, sorted.
+// At lists, sorted, the volumes with a VolumeOnNode here.
 func (n *Node) At() []VolumeID {
 	var list []VolumeID
 	for i := range n.Drivers {
@@ -373,8 +346,7 @@ func (n *Node) At() []VolumeID {
 	return list
 }
 
-// Driver returns the node's entry for a driver. The zero entry, unregistered and without used slots, is an
-// unknown driver's.
+// Driver is the node's entry for a driver; zero: unknown.
 func (n *Node) Driver(name string) NodeDriver {
 	if n != nil {
 		if i, ok := n.driver(name); ok {
@@ -388,8 +360,7 @@ func (n *Node) driver(name string) (int, bool) {
 	return slices.BinarySearchFunc(n.Drivers, name, func(d NodeDriver, name string) int { return cmp.Compare(d.Name, name) })
 }
 
-// KeptDetached is the VolumeOnNode with the tickets that want the volume at no node, or nil. Its cost
-// does not depend on the number of nodes.
+// KeptDetached is the VolumeOnNode of tickets for no node, or nil. Its cost does not grow with the nodes.
 func (v *Volume) KeptDetached() *VolumeOnNode {
 	if v == nil {
 		return nil
@@ -401,7 +372,7 @@ func (v *Volume) KeptDetached() *VolumeOnNode {
 	return &v.OnNodes[i]
 }
 
-// VolumeOnNode returns the volume's VolumeOnNode at a node, or nil.
+// OnNode returns the volume's VolumeOnNode at a node, or nil.
 func (v *Volume) OnNode(n NodeName) *VolumeOnNode {
 	if v == nil {
 		return nil
@@ -414,33 +385,32 @@ func (v *Volume) OnNode(n NodeName) *VolumeOnNode {
 	return nil
 }
 
-// HasAttachments says whether any VolumeAttachment binds the volume here.
+// HasAttachments: a VolumeAttachment binds the volume here.
 func (p *VolumeOnNode) HasAttachments() bool { return p != nil && p.first != nil }
 
 func (p *VolumeOnNode) UsedByPod() bool {
 	return p != nil && slices.ContainsFunc(p.Users, func(u User) bool { return u.Pod != "" })
 }
 
-// HasOwn says whether there is an attachment with the name that follows from volume and node.
+// HasOwn: an attachment has the derived name.
 func (p *VolumeOnNode) HasOwn() bool { return p.HasAttachments() && p.first.own }
 
-// AttachFailed says whether the driver has refused the own attachment, and it is not attached since.
+// AttachFailed: the driver refused the own attachment, and it is not attached since.
 func (p *VolumeOnNode) AttachFailed() bool {
 	return p.HasOwn() && !p.first.attached && p.first.odd != nil && !p.first.odd.attachError.IsZero()
 }
 
-// Attached says whether the first attachment is attached and stays: see Canonical.
+// Attached: the first attachment is attached and stays, see Canonical.
 func (p *VolumeOnNode) Attached() bool {
 	return p.HasAttachments() && p.first.attached && !p.first.deleting
 }
 
-// Detaching says whether the first attachment is being deleted, so that the volume leaves the node in
-// any event: a deletion can't be undone. See Canonical.
+// Detaching: the first attachment (Canonical) is being deleted. That can't be undone.
 func (p *VolumeOnNode) Detaching() bool {
 	return p.HasAttachments() && p.first.deleting
 }
 
-// Transitions is the highest number of transitions in the attachments.
+// Transitions is the attachments' highest number.
 func (p *VolumeOnNode) Transitions() int64 {
 	most := int64(0)
 	for _, r := range p.records() {
@@ -449,8 +419,7 @@ func (p *VolumeOnNode) Transitions() int64 {
 	return most
 }
 
-// Own returns the attachment with the name that follows from volume and node, or nil; others may exist, see
-// Canonical.
+// Own is the attachment with the derived name, or nil.
 func (p *VolumeOnNode) Own() *Attachment {
 	if !p.HasOwn() {
 		return nil
@@ -458,7 +427,7 @@ func (p *VolumeOnNode) Own() *Attachment {
 	return p.first.unpack()
 }
 
-// Canonical returns the own attachment, or else the first foreign one; nil: none.
+// Canonical is the own attachment, else the first foreign; nil: none.
 func (p *VolumeOnNode) Canonical() *Attachment {
 	if p == nil {
 		return nil
@@ -466,7 +435,7 @@ func (p *VolumeOnNode) Canonical() *Attachment {
 	return p.first.unpack()
 }
 
-// AttachedFor names the first attachment made for a PersistentVolume; empty: none.
+// AttachedFor is the first attachment made for a PersistentVolume, or empty.
 func (p *VolumeOnNode) AttachedFor(pv string) string {
 	if p == nil || p.first == nil {
 		return ""
@@ -484,7 +453,7 @@ func (p *VolumeOnNode) AttachedFor(pv string) string {
 	return ""
 }
 
-// Attachments lists the attachments: the own one first, then by name.
+// Attachments lists the own attachment, then others by name.
 func (p *VolumeOnNode) Attachments() []*Attachment {
 	var list []*Attachment
 	for _, r := range p.records() {
@@ -493,7 +462,7 @@ func (p *VolumeOnNode) Attachments() []*Attachment {
 	return list
 }
 
-// claimRecord is a claim with its references; the claim itself may be missing.
+// claimRecord has references even to a missing claim.
 type claimRecord struct {
 	Claim
 	exists  bool
@@ -502,14 +471,14 @@ type claimRecord struct {
 	gen     uint64
 }
 
-// pvRecord is a PersistentVolume with its references; it may be missing.
+// pvRecord has references even to a missing PersistentVolume.
 type pvRecord struct {
 	PersistentVolume
 	exists      bool
 	claims      []ClaimKey
 	tickets     []TicketID
-	attachments []string // that wait for it to be seen
-	// outlived are former volumes of it with attachments that were made for it.
+	attachments []string // waiting for its sight
+	// outlived are its former volumes that still have its attachments.
 	outlived []VolumeID
 	gen      uint64
 }
@@ -520,8 +489,7 @@ func (p *pvRecord) idle() bool {
 	return !p.exists && len(p.claims) == 0 && len(p.tickets) == 0 && len(p.attachments) == 0 && len(p.outlived) == 0
 }
 
-// add returns s with v, and drop without v, without a change of the array that s shares with older
-// snapshots.
+// add and drop leave the shared array of s unchanged.
 func add[T comparable](s []T, v T) []T {
 	if slices.Contains(s, v) {
 		return s

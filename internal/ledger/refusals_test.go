@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A driver that refused an attach for want of room has none at the node until evidence shows room, or the
-// last refusal is old: also if nothing is attached that could leave, and the CSINode does not change.
+// A refusal ends with evidence of room or by its age, even if nothing attached could leave.
 func TestRefusals(t *testing.T) {
 	attachment := func(name, version string, attached bool, code int32) Event {
 		return Attachment{Name: name, UID: name, Version: version, Driver: "disk", Node: "n", PersistentVolume: name,
@@ -52,7 +51,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The end of a refusal touches its node, so that waiters are told; and no other node, nor a fork.
 func TestRefusalsOverTouchTheirNodes(t *testing.T) {
 	refused := func(n NodeName, version string) Event {
 		return Attachment{Name: string(n), UID: string(n), Version: version, Driver: "disk", Node: n, PersistentVolume: "pv",
@@ -75,8 +73,6 @@ func TestRefusalsOverTouchTheirNodes(t *testing.T) {
 	}
 }
 
-// A refusal is a driver's at one node; another driver there, and the same driver elsewhere, have their own,
-// with their own end.
 func TestRefusalsOfSeveralDrivers(t *testing.T) {
 	type at struct {
 		node   NodeName
@@ -98,7 +94,6 @@ func TestRefusalsOfSeveralDrivers(t *testing.T) {
 	}
 }
 
-// A driver known at a node only by a refusal is forgotten there with it.
 func TestDriverIsForgottenWithItsRefusal(t *testing.T) {
 	l := New()
 	for _, e := range []Event{

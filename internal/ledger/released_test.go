@@ -9,9 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// This process has deleted a ticket, and a watch that is behind still shows it, with a write from before
-// the deletion: it no longer takes its slot and its volume. When the watch has caught up, the name is free
-// for the next ticket.
+// A late watch may still show the ticket: it takes no slot. Then the name is free.
 func TestReleasedTicketDoesNotComeBack(t *testing.T) {
 	now := time.Unix(1, 0)
 	id, volume := ledger.TicketID{Namespace: "ns", Name: "p"}, ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -51,8 +49,6 @@ func TestReleasedTicketDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// This process has deleted a ticket, and a watch that missed its end shows another ticket of its name: that
-// one's end is heard.
 func TestGoneAfterAnotherWasReleased(t *testing.T) {
 	now, id := time.Unix(1, 0), ledger.TicketID{Namespace: "ns", Name: "t"}
 	l := ledger.New()
@@ -67,7 +63,7 @@ func TestGoneAfterAnotherWasReleased(t *testing.T) {
 	}
 }
 
-// A pod's ticket of an earlier release claims nothing. The controller hears of it, to delete it.
+// The controller hears of an earlier release's ticket, to delete it.
 func TestTicketsOfPodsClaimNothing(t *testing.T) {
 	id, pv := ledger.TicketID{Namespace: "ns", Name: "uid"}, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}}
 	l := ledger.New()

@@ -4,11 +4,10 @@ package ledger
 
 import "time"
 
-// Reserve has the ledger count a pod at a node as if the pod was bound there, until Unreserve, until the
-// pod is seen at a node, or until it is gone. The API does not know this. An unseen pod is taken in; for a
-// seen pod the seen state counts.
+// Reserve counts a pod as bound to a node until Unreserve, its sight at a node, or its end. The API does
+// not know this. A seen pod keeps its seen state.
 //
-// A pod that the ledger has seen at a node stays there.
+// A pod seen at a node stays there.
 func (l *Ledger) Reserve(now time.Time, pod Pod, n NodeName) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,7 +28,7 @@ func (l *Ledger) Reserve(now time.Time, pod Pod, n NodeName) Touched {
 	return t
 }
 
-// Unreserve ends what Reserve began, if the pod is not seen at a node by now.
+// Unreserve ends a reservation of a pod that is not yet seen at a node.
 func (l *Ledger) Unreserve(now time.Time, uid string) Touched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +38,7 @@ func (l *Ledger) Unreserve(now time.Time, uid string) Touched {
 		return t
 	}
 	l.begin(now)
-	if old.unseen { // no event would ever show its end
+	if old.unseen { // no event would end it
 		PodGone{UID: uid}.apply(l, now, &t)
 	} else {
 		free := *old

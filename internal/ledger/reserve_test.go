@@ -10,14 +10,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unboundPod is boundPod before it has a node.
 func unboundPod(version string) ledger.Pod {
 	p := boundPod(version)
 	p.Node = ""
 	return p
 }
 
-// withDisk is a ledger in which the claim of boundPod leads to the first disk.
 func withDisk(events ...ledger.Event) *ledger.Ledger {
 	l := ledger.New()
 	for _, e := range append([]ledger.Event{pvOf("pv", "1", firstDisk), claimOf("c", "1", "pv", false)}, events...) {
@@ -26,8 +24,6 @@ func withDisk(events ...ledger.Event) *ledger.Ledger {
 	return l
 }
 
-// place is where a pod counts: its node, whether it is only reserved there, and the nodes where its disk
-// has it as a user.
 type place struct {
 	node     ledger.NodeName
 	reserved bool
@@ -59,8 +55,7 @@ func placeOf(t *testing.T, l *ledger.Ledger) (at place, known bool) {
 	return at, known
 }
 
-// A reserved pod counts at its node until it is seen at a node, is gone, or is given up; other events
-// about it change nothing.
+// The pod counts until it is seen at a node, gone, or given up.
 func TestReserve(t *testing.T) {
 	now := time.Unix(2000, 0)
 	atN1, atN2 := []ledger.NodeName{"n1"}, []ledger.NodeName{"n2"}
@@ -122,8 +117,6 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// A seen pod stays known after its reservation ends; a pod known only from Reserve leaves nothing at
-// its claim.
 func TestUnreservedPodLeavesNothingAtItsClaim(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := withDisk()
@@ -141,7 +134,6 @@ func TestUnreservedPodLeavesNothingAtItsClaim(t *testing.T) {
 	}
 }
 
-// The ledger's view of a pod counts, regardless of the caller's.
 func TestReserveKeepsWhatWasSeen(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := withDisk(unboundPod("3"))
@@ -163,7 +155,7 @@ func TestReserveKeepsWhatWasSeen(t *testing.T) {
 	}
 }
 
-// A subscriber is told about a reservation and its end, and about nothing without an effect.
+// An event without an effect is not told.
 func TestReservationsAreGathered(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := withDisk(unboundPod("2"))
@@ -196,8 +188,7 @@ func TestReservationsAreGathered(t *testing.T) {
 	}
 }
 
-// A pod that is reserved for a claim without a volume keeps its slot when it is bound and when the
-// volume is made.
+// The slot stays through binding and provisioning.
 func TestReservedClaimBecomesAVolume(t *testing.T) {
 	now := time.Unix(2000, 0)
 	l := ledger.New()

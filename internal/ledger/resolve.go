@@ -2,25 +2,23 @@
 
 package ledger
 
-// Link says how far a reference led.
+// Link is how far a reference led.
 type Link uint8
 
 const (
 	// LinkVolume: to a volume.
 	LinkVolume Link = iota
-	// LinkUnbound: to a claim that isn't bound yet; the volume stands for it.
+	// LinkUnbound: to an unbound claim; the volume stands for it.
 	LinkUnbound
-	// LinkNone: to storage that needs no attachment by design, such as NFS.
+	// LinkNone: to storage without attachments, like NFS.
 	LinkNone
-	// LinkMissing: the claim does not exist, or another claim has its name.
+	// LinkMissing: the claim is missing, or another has its name.
 	LinkMissing
-	// LinkLost: the claim has lost its PersistentVolume, or names another claim's.
+	// LinkLost: the claim lost its PersistentVolume, or names another claim's.
 	LinkLost
-	// LinkUnseen: to a PersistentVolume that has not been seen, or no longer
-	// exists.
+	// LinkUnseen: to an unseen or deleted PersistentVolume.
 	LinkUnseen
-	// LinkOutside: an unbound claim with a provisioner that is no CSI driver: it needs no attachment,
-	// also if it is bound later.
+	// LinkOutside: to an unbound claim whose provisioner is no CSI driver. It never needs an attachment.
 	LinkOutside
 )
 
@@ -28,7 +26,7 @@ func (k Link) String() string {
 	return [...]string{"volume", "unbound", "none", "missing", "lost", "unseen", "outside"}[k]
 }
 
-// NeedsNone says whether such a reference needs no attachment.
+// NeedsNone: it needs no attachment.
 func (k Link) NeedsNone() bool { return k == LinkNone || k == LinkOutside }
 
 func (l *Ledger) resolveClaim(rec *claimRecord) (VolumeID, Link) { return l.facts.resolveClaim(rec) }
@@ -58,9 +56,9 @@ func (w *facts) resolveClaim(rec *claimRecord) (VolumeID, Link) {
 	return w.resolvePV(rec.PersistentVolume)
 }
 
-// IsAnothers says whether a PersistentVolume is bound to another claim than c. A claim's own status
-// does not count, since its writer can forge it. kubelet and attach/detach controller use claimRef as
-// well (pkg/kubelet/volumemanager/populator, pkg/controller/volume/attachdetach/util).
+// IsAnothers: the PersistentVolume is bound to another claim. A claim's status does not count, since its
+// writer can forge it. kubelet and attach/detach controller use claimRef too
+// (pkg/kubelet/volumemanager/populator, pkg/controller/volume/attachdetach/util).
 func (p *PersistentVolume) IsAnothers(c Claim) bool {
 	return p.Claim != (ClaimKey{}) && (p.Claim != c.Key || p.ClaimUID != "" && c.UID != "" && p.ClaimUID != c.UID)
 }
@@ -104,9 +102,8 @@ func (w *facts) resolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	return VolumeID{}, LinkMissing
 }
 
-// resolveOnce returns the volume of a reference of a pod at a node, given its volume before. Missing
-// evidence frees nothing: a bound pod's volumes stay in use when its claim or PersistentVolume vanishes,
-// and a newly bound claim keeps its slot until the PersistentVolume is seen.
+// resolveOnce: missing evidence frees nothing. A bound pod keeps its volumes if its claim or
+// PersistentVolume vanishes, and a newly bound claim keeps its slot until the PersistentVolume is seen.
 func resolveOnce(is VolumeID, link Link, was VolumeID) VolumeID {
 	switch {
 	case link == LinkNone:

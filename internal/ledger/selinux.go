@@ -4,24 +4,22 @@ package ledger
 
 import "strings"
 
-// SELinux is the part of a kubelet's mount label for a pod that the pod's spec decides: user and level,
-// which a file's label takes from the process's (github.com/opencontainers/selinux, InitLabels).
-// Comparable; two words for each pod's volume, as large clusters have many.
+// SELinux is the pod's part of a mount label: user and level. A file's label takes these from the process
+// (github.com/opencontainers/selinux, InitLabels). Comparable, and small.
 type SELinux string
 
 const (
-	// SELinuxNone: the volume is mounted without a label, since the pod names none or has
-	// seLinuxChangePolicy Recursive.
+	// SELinuxNone: no mount label, since the pod names none or has seLinuxChangePolicy Recursive.
 	SELinuxNone SELinux = ""
-	// SELinuxUnknown: the pod's containers with the volume name different labels, or one without a level,
-	// which the node then chooses; or no container mounts it.
+	// SELinuxUnknown: containers' labels differ, or lack a level that the node chooses, or no container
+	// mounts the volume.
 	SELinuxUnknown SELinux = "?"
 )
 
-// SELinuxLabel is a label with a level. An empty user means the node's.
+// SELinuxLabel is a label with a level; an empty user is the node's.
 func SELinuxLabel(user, level string) SELinux { return SELinux(user + ":" + level) }
 
-// Parts are the user and the level of a label; empty without a label.
+// Parts are the user and the level, or empty.
 func (a SELinux) Parts() (user, level string) {
 	user, level, _ = strings.Cut(string(a), ":")
 	if a == SELinuxUnknown {
@@ -30,8 +28,8 @@ func (a SELinux) Parts() (user, level string) {
 	return user, level
 }
 
-// Conflicts says whether a kubelet refuses to mount one volume for both: for the second pod while it has it
-// for the first. It is false if that depends on the node's own defaults.
+// Conflicts says whether a kubelet refuses one volume for both at once. False if the node's defaults
+// decide.
 func (a SELinux) Conflicts(b SELinux) bool {
 	if a == b || a == SELinuxUnknown || b == SELinuxUnknown {
 		return false

@@ -4,7 +4,7 @@ package ledger
 
 import "testing"
 
-// Two labels conflict only if no node can make them equal; in either order.
+// only if no node can make them equal
 func TestSELinuxConflicts(t *testing.T) {
 	c1, c2 := SELinuxLabel("", "s0:c1"), SELinuxLabel("", "s0:c2")
 	u1, w1 := SELinuxLabel("u", "s0:c1"), SELinuxLabel("w", "s0:c1")
@@ -35,7 +35,6 @@ func TestSELinuxParts(t *testing.T) {
 	}
 }
 
-// A driver mounts by label only if its CSIDriver says so.
 func TestSnapshotSELinuxMount(t *testing.T) {
 	l := New()
 	says := func() bool { return l.Snapshot().SELinuxMount("disk") }

@@ -4,8 +4,7 @@ package ledger
 
 import "testing"
 
-// A creation is announced while a claimant keeps the slot for it; from then on the announcement keeps it
-// until it is settled.
+// The announcement keeps the slot until it is settled.
 func TestAttachSent(t *testing.T) {
 	v, n := VolumeID{"disk", "h"}, NodeName("n")
 	pod := Pod{UID: "p", Version: "5", Namespace: "ns", Name: "p", Node: n, Volumes: []PodVolume{{Name: "v", Inline: v}}}
@@ -48,7 +47,6 @@ func TestAttachSent(t *testing.T) {
 			if got := used() == 1; got != test.want {
 				t.Errorf("%s (a snapshot after each: %t): the slot is used: %t, want %t", name, freeze, got, test.want)
 			}
-			// The attachment comes, and ends: that settles nothing.
 			apply(proofAttachment(v, n, "a", "7"), AttachmentGone{AttachmentName(v, n)})
 			if got := used() == 1; got != test.want {
 				t.Errorf("%s (a snapshot after each: %t): in the end the slot is used: %t, want %t", name, freeze, got, test.want)
@@ -61,8 +59,6 @@ func TestAttachSent(t *testing.T) {
 	}
 }
 
-// A volume that may have been left at a node has its slot there for as long as its
-// hold says so.
 func TestLeftVolumeHasItsSlot(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	for _, freeze := range []bool{false, true} {
@@ -94,8 +90,7 @@ func TestLeftVolumeHasItsSlot(t *testing.T) {
 	}
 }
 
-// A grant is announced for a waiting ticket at its version. It may have had its effect until the ticket is
-// seen with another version or the grant is settled; then tickets with a shared volume are checked again.
+// The grant may have its effect until another version of the ticket, or its settlement.
 func TestGrantSent(t *testing.T) {
 	v, id := VolumeID{"disk", "h"}, TicketID{"ns", "t"}
 	as := func(uid, version string, phase TicketPhase) Ticket {
@@ -137,8 +132,6 @@ func TestGrantSent(t *testing.T) {
 	}
 }
 
-// An announced removal from volumesAttached is noted for a known volume without attachments; its waiters
-// are told then, and when its outcome is known.
 func TestUnreportSent(t *testing.T) {
 	iscsi, disk, n := VolumeID{"kubernetes.io/iscsi", "h"}, VolumeID{"disk", "h"}, NodeName("n")
 	l := New()

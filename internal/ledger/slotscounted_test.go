@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// TestBooks: the ledger's indexes and counts agree with the objects, and nothing is kept for objects
-// that are gone. The streams are TestTwin's, with a process's own events.
+// Indexes and counts agree with the objects, without remains.
 func TestBooks(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		b := drawBytes(t)
@@ -130,7 +129,6 @@ func kept(l *Ledger) string {
 	return b.String()
 }
 
-// workedOut is the correct count of slots, from the objects alone.
 func workedOut(l *Ledger) string {
 	b := book{}
 	workOutReferences(l, b)

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// Snapshot is the facts at one instant. It is immutable, safe for parallel use, and costs nothing to keep.
-// Its records are shared: read only.
+// Snapshot is the facts at an instant: immutable, free to keep, safe for parallel use, with read-only
+// records.
 type Snapshot struct {
 	facts *facts
 	delta *Delta
 }
 
-// With returns the snapshot as seen by a dry run. d is not copied.
+// With applies a dry run, without a copy of d.
 func (s Snapshot) With(d *Delta) Snapshot {
 	s.delta = d
 	return s
 }
 
-// Delta returns the dry run of With, or nil.
+// Delta is With's dry run, or nil.
 func (s Snapshot) Delta() *Delta { return s.delta }
 
-// Volume returns a volume's facts, or nil.
+// Volume returns a volume, or nil.
 func (s Snapshot) Volume(v VolumeID) *Volume { return s.facts.volumes.get(v) }
 
-// Node returns a node's facts, or nil.
+// Node returns a node, or nil.
 func (s Snapshot) Node(n NodeName) *Node { return s.facts.nodes.get(n) }
 
 // Pod returns a pod by UID, or nil.
@@ -35,14 +35,13 @@ func (s Snapshot) Pod(uid string) *Pod { return s.facts.pods.get(uid) }
 // Ticket returns a ticket, or nil.
 func (s Snapshot) Ticket(id TicketID) *Ticket { return s.facts.tickets.get(id) }
 
-// NoForceOnTimeout says whether the event of this name has come.
+// NoForceOnTimeout: the event has come.
 func (s Snapshot) NoForceOnTimeout() bool { return s.facts.noForceOnTimeout }
 
-// DropsHoldBoots says whether the API server drops the bootID from VolumeHolds, by the
-// last HoldBoots.
+// DropsHoldBoots is the last HoldBoots.
 func (s Snapshot) DropsHoldBoots() bool { return s.facts.dropsHoldBoots }
 
-// Claim returns a claim, or nil when it does not exist.
+// Claim returns a claim, or nil.
 func (s Snapshot) Claim(key ClaimKey) *Claim {
 	if rec := s.facts.claims.get(key); rec != nil && rec.exists {
 		return &rec.Claim
@@ -50,8 +49,7 @@ func (s Snapshot) Claim(key ClaimKey) *Claim {
 	return nil
 }
 
-// ClaimPods returns the UIDs of the pods that refer to a claim, which may be
-// missing.
+// ClaimPods returns the UIDs of a claim's pods, even if the claim is missing.
 func (s Snapshot) ClaimPods(key ClaimKey) []string {
 	if rec := s.facts.claims.get(key); rec != nil {
 		return rec.pods
@@ -59,7 +57,7 @@ func (s Snapshot) ClaimPods(key ClaimKey) []string {
 	return nil
 }
 
-// PersistentVolume returns a PersistentVolume, or nil when it does not exist.
+// PersistentVolume returns it, or nil.
 func (s Snapshot) PersistentVolume(name string) *PersistentVolume {
 	if rec := s.facts.pvs.get(name); rec != nil && rec.exists {
 		return &rec.PersistentVolume
@@ -67,8 +65,7 @@ func (s Snapshot) PersistentVolume(name string) *PersistentVolume {
 	return nil
 }
 
-// ClaimOf is the claim that people know a volume by: the first claim in one of its PersistentVolumes. Zero:
-// none.
+// ClaimOf is the first claim of its PersistentVolumes, for people; zero: none.
 func (s Snapshot) ClaimOf(pvs []string) ClaimKey {
 	for _, name := range pvs {
 		if pv := s.PersistentVolume(name); pv != nil && pv.Claim.Name != "" {
@@ -81,29 +78,25 @@ func (s Snapshot) ClaimOf(pvs []string) ClaimKey {
 // StorageClass returns a class, or nil.
 func (s Snapshot) StorageClass(name string) *StorageClass { return s.facts.classes.get(name) }
 
-// AttachRequired says whether the driver's volumes need attachments. Without
-// a CSIDriver object they do.
+// AttachRequired is true without a CSIDriver object.
 func (s Snapshot) AttachRequired(driver string) bool {
 	d := s.facts.drivers.get(driver)
 	return d == nil || d.AttachRequired
 }
 
-// NeedsNode says whether the driver keeps pods from nodes where it is not registered.
-// Without a CSIDriver object it does not.
+// NeedsNode: the driver keeps pods from unregistered nodes. False without a CSIDriver object.
 func (s Snapshot) NeedsNode(driver string) bool {
 	d := s.facts.drivers.get(driver)
 	return d != nil && d.NeedsNode
 }
 
-// SELinuxMount says whether kubelets mount the driver's volumes with SELinux labels. Without a CSIDriver
-// object they don't.
+// SELinuxMount: kubelets mount the driver's volumes with labels. False without a CSIDriver object.
 func (s Snapshot) SELinuxMount(driver string) bool {
 	d := s.facts.drivers.get(driver)
 	return d != nil && d.SELinuxMount
 }
 
-// KnowsDriver says whether a driver exists: it has a CSIDriver object, or a node registers it. Without the
-// object it looks at all nodes.
+// KnowsDriver: a CSIDriver object exists or a node registers it. Without the object it looks at all nodes.
 func (s Snapshot) KnowsDriver(driver string) bool {
 	if s.facts.drivers.get(driver) != nil {
 		return true
@@ -116,14 +109,13 @@ func (s Snapshot) KnowsDriver(driver string) bool {
 	return false
 }
 
-// Attachment returns a VolumeAttachment by name, or nil.
+// Attachment returns a VolumeAttachment, or nil.
 func (s Snapshot) Attachment(name string) *Attachment {
 	return s.facts.attachments.get(name).unpack()
 }
 
-// Idle returns since when a VolumeOnNode has had no pod and no granted ticket, as this process saw it; or
-// when this process first saw the VolumeOnNode without them, and not before Complete. False, and a time long
-// ago, while it has any.
+// Idle returns since when, from Complete on, this process saw no pod or granted ticket. False, and a time
+// long ago: it has some.
 func (s Snapshot) Idle(p *VolumeOnNode) (time.Time, bool) {
 	if p.idle == busy {
 		return time.Time{}, false
@@ -135,8 +127,7 @@ func (s Snapshot) Idle(p *VolumeOnNode) (time.Time, bool) {
 	return since, true
 }
 
-// Vacant returns since when this process has known that the node has looked for a volume after the
-// question, and found nothing, then and in each look since; zero: never.
+// Vacant is since when all looks after the question found no volume; zero: never.
 func (s Snapshot) Vacant(p *VolumeOnNode) time.Time { return s.facts.vacant(p) }
 
 func (w *facts) vacant(p *VolumeOnNode) time.Time {
@@ -146,11 +137,10 @@ func (w *facts) vacant(p *VolumeOnNode) time.Time {
 	return w.epoch.Add(p.Proof.vacant - 1)
 }
 
-// Interrupted returns since when this process has known the ticket's present number of interruptions.
+// Interrupted is since when this process knows the ticket's number of interruptions.
 func (s Snapshot) Interrupted(t *Ticket) time.Time { return s.facts.epoch.Add(t.interrupted) }
 
-// Leaving returns since when this process has seen the attachment at a node being deleted. False: it is
-// not.
+// Leaving is since when this process saw the attachment's deletion; false: none.
 func (s Snapshot) Leaving(p *VolumeOnNode) (time.Time, bool) {
 	if p == nil || p.first == nil || !p.first.deleting {
 		return time.Time{}, false
@@ -158,7 +148,7 @@ func (s Snapshot) Leaving(p *VolumeOnNode) (time.Time, bool) {
 	return s.facts.epoch.Add(p.first.odd.seen), true
 }
 
-// AttachmentVolume returns the volume that a known attachment is of.
+// AttachmentVolume is a known attachment's volume.
 func (s Snapshot) AttachmentVolume(name string) VolumeID {
 	if a := s.facts.attachments.get(name); a != nil {
 		return a.at()
@@ -166,13 +156,13 @@ func (s Snapshot) AttachmentVolume(name string) VolumeID {
 	return VolumeID{}
 }
 
-// Policies iterates over the policies, unordered.
+// Policies iterates, unordered.
 func (s Snapshot) Policies() iter.Seq[*Policy] { return s.facts.policies.all() }
 
-// Volumes iterates over the volumes, in the order of their hashes.
+// Volumes iterates in the order of hashes.
 func (s Snapshot) Volumes() iter.Seq[*Volume] { return s.facts.volumes.all() }
 
-// Nodes iterates over the nodes, in the order of their hashes. Detached is none.
+// Nodes iterates in the order of hashes, without Detached.
 func (s Snapshot) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for n := range s.facts.nodes.all() {
@@ -183,17 +173,17 @@ func (s Snapshot) Nodes() iter.Seq[*Node] {
 	}
 }
 
-// Pods iterates over the pods, in the order of their hashes.
+// Pods iterates in the order of hashes.
 func (s Snapshot) Pods() iter.Seq[*Pod] { return s.facts.pods.all() }
 
-// Tickets iterates over the tickets, in the order of their hashes.
+// Tickets iterates in the order of hashes.
 func (s Snapshot) Tickets() iter.Seq[*Ticket] { return s.facts.tickets.all() }
 
-// Size is the number of volumes known.
+// Size counts the known volumes.
 func (s Snapshot) Size() int { return s.facts.volumes.size }
 
-// PodAt lists the volume of each reference of a bound, unfinished pod: zero if it leads nowhere, one volume
-// perhaps more than once. After them come earlier volumes of its claims that it may still use. Read only.
+// PodAt lists a bound, unfinished pod's volumes by reference (zero: dead; duplicates occur), then its other
+// possible volumes. Read only.
 func (s Snapshot) PodAt(uid string) []VolumeID {
 	if p := s.facts.pods.get(uid); p != nil {
 		return p.at
@@ -201,8 +191,7 @@ func (s Snapshot) PodAt(uid string) []VolumeID {
 	return nil
 }
 
-// TicketAt lists the volume of each reference of a ticket that counts: zero if it leads nowhere, one volume
-// perhaps more than once. Read only.
+// TicketAt lists a counting ticket's volumes by reference (zero: dead; duplicates occur). Read only.
 func (s Snapshot) TicketAt(id TicketID) []VolumeID {
 	if t := s.facts.tickets.get(id); t != nil {
 		return t.at
@@ -210,10 +199,10 @@ func (s Snapshot) TicketAt(id TicketID) []VolumeID {
 	return nil
 }
 
-// ResolvePod follows one volume of a pod, known or not.
+// ResolvePod follows a pod's volume; the pod may be unknown.
 func (s Snapshot) ResolvePod(p *Pod, v PodVolume) (VolumeID, Link) { return s.facts.resolvePod(p, v) }
 
-// ResolveTicket follows one volume of a ticket, known or not.
+// ResolveTicket follows a ticket's volume; the ticket may be unknown.
 func (s Snapshot) ResolveTicket(t *Ticket, v TicketVolume) (VolumeID, Link) {
 	return s.facts.resolveTicket(t, v)
 }

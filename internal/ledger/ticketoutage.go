@@ -4,15 +4,14 @@ package ledger
 
 import "time"
 
-// earlierOutage is an earlier process's measure of an outage of a ticket's node, and when this one has read
-// it.
+// earlierOutage is an earlier process's measure, and its reading.
 type earlierOutage struct {
 	outage Outage
 	read   time.Time
 }
 
-// EarlierOutage returns how long a ticket's node had been gone when this process first saw the ticket
-// at that node, and when that was, or when it reached Complete, if later.
+// EarlierOutage returns how long the node had been gone at the ticket's first sight there, and that time,
+// or Complete's, if later.
 func (s Snapshot) EarlierOutage(t *Ticket) (Outage, time.Time) {
 	read := t.gone.read
 	if complete := s.facts.complete; complete.After(read) {
@@ -21,7 +20,7 @@ func (s Snapshot) EarlierOutage(t *Ticket) (Outage, time.Time) {
 	return t.gone.outage, read
 }
 
-// readOutage keeps the outage in a ticket's status when the ticket is first seen, or has another node.
+// readOutage keeps the status' outage at the ticket's first sight or new node.
 func (k *Ticket) readOutage(old *Ticket, now time.Time) {
 	if old != nil && old.UID == k.UID && old.Node == k.Node {
 		k.gone = old.gone

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// docs/operate/policies.md has for every type its priority, whether it yields, its permission, and
-// whether it has its volume at a second node.
+// docs/operate/policies.md has each type's priority, yield, permission and second node.
 func TestTicketTypesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operate/policies.md")
 	if err != nil {
@@ -46,8 +45,7 @@ func TestTicketTypesAreDocumented(t *testing.T) {
 	}
 }
 
-// A tenant's ticket never outranks the pods of others: a role in a namespace permits at most a pod's
-// priority, where age decides.
+// A namespace role permits at most a pod's priority.
 func TestTenantsDoNotOutrankPods(t *testing.T) {
 	for _, kind := range ledger.TicketTypes() {
 		if kind.Namespaced() && kind.Priority() > ledger.PodPriority {

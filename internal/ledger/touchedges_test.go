@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// touchedText lists an event's touches, each once and sorted: volumes by their handles, nodes with @,
-// tickets with #, pods with %, policies with $.
+// Volumes by handle, nodes with @, tickets with #, pods with %, policies with $.
 func touchedText(t Touched) string {
 	var list []string
 	for _, v := range t.Volumes {
@@ -31,7 +30,6 @@ func touchedText(t Touched) string {
 	return strings.Join(slices.Compact(list), " ")
 }
 
-// Each event touches exactly the keys with possibly changed decisions.
 func TestWhatEventsTouch(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	key := ClaimKey{Namespace: "ns", Name: "data"}
@@ -180,7 +178,7 @@ func TestWhatEventsTouch(t *testing.T) {
 	}
 }
 
-// A pod's reference that led to a volume: missing evidence frees nothing.
+// Missing evidence frees nothing.
 func TestWherePodsLead(t *testing.T) {
 	one, two, asked := VolumeID{"d", "1"}, VolumeID{"d", "2"}, UnboundClaim("d", "a")
 	none := VolumeID{}
@@ -202,8 +200,7 @@ func TestWherePodsLead(t *testing.T) {
 	}
 }
 
-// Whether a PersistentVolume is bound to another claim: by name, and by UID where both say
-// one.
+// By name, and by UID if both have one.
 func TestAnothersVolume(t *testing.T) {
 	key, other := ClaimKey{Namespace: "ns", Name: "data"}, ClaimKey{Namespace: "ns", Name: "other"}
 	for _, test := range []struct {
@@ -225,7 +222,6 @@ func TestAnothersVolume(t *testing.T) {
 	}
 }
 
-// The classes with a policy of a driver; the iteration can end early.
 func TestPolicyClasses(t *testing.T) {
 	l := New()
 	for _, p := range []Policy{
@@ -248,8 +244,6 @@ func TestPolicyClasses(t *testing.T) {
 	}
 }
 
-// Terms that Kubernetes parses: with a known operator, as many values as it takes, and only one field,
-// which is in or not in.
 func TestValidTerms(t *testing.T) {
 	label := func(op NodeOperator, values ...string) NodeTerm {
 		return NodeTerm{Labels: []NodeRequirement{{"zone", op, values}}}
@@ -276,7 +270,6 @@ func TestValidTerms(t *testing.T) {
 	}
 }
 
-// A node with holds of volumes elsewhere is forgotten with the last of them.
 func TestListedHoldsEnd(t *testing.T) {
 	l, v := New(), VolumeID{"disk", "h"}
 	at := driverNode{"disk", "n"}
@@ -299,7 +292,6 @@ func TestListedHoldsEnd(t *testing.T) {
 	}
 }
 
-// The volumes at a node are touched if only the Node's machine changes.
 func TestAnotherMachineIsTouched(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	first := proofNode("n", "1")

@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-// A dry run adds and removes pods; a pod that is put back is as before, and a pod that was only tried
-// is not there.
 func TestDryRuns(t *testing.T) {
 	var d Delta
 	empty := func(want bool, when string) {
@@ -48,7 +46,7 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// Trace: the ledger's memory of a volume at a node beside present reports.
+// Trace is the memory beside present reports.
 func TestTraces(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	node := func(version, uid, boot string, change func(*NodeState)) Event {
@@ -188,8 +186,7 @@ func TestWhereClaimsLead(t *testing.T) {
 	}
 }
 
-// A volume's access: the strictest of its PersistentVolumes; the pods' inline specs only if there never
-// was one.
+// Inline specs count only if there never was a PersistentVolume.
 func TestAccessOfVolumes(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := func(name string, access Access) Event {
@@ -226,7 +223,6 @@ func TestAccessOfVolumes(t *testing.T) {
 	}
 }
 
-// The UID of a deleted ticket of a name is remembered until its end is seen.
 func TestDeletedTickets(t *testing.T) {
 	id := TicketID{"ns", "t"}
 	l := New()
@@ -248,8 +244,7 @@ func TestDeletedTickets(t *testing.T) {
 	deleted("", "it was seen to be gone before")
 }
 
-// The source of a volume's attach is known by each of its attachments, or without any by its
-// PersistentVolumes.
+// By an attachment, else by PersistentVolumes.
 func TestSourceKnown(t *testing.T) {
 	v := VolumeID{"disk", "h"}
 	pv := PersistentVolume{Name: "pv", Version: "1", Volume: v}
@@ -284,8 +279,7 @@ func TestSourceKnown(t *testing.T) {
 	}
 }
 
-// References to a PersistentVolume are forgotten with it: nothing is kept for one without references
-// that was never seen.
+// An unseen PersistentVolume without references leaves nothing.
 func TestForgottenPersistentVolumes(t *testing.T) {
 	key := ClaimKey{Namespace: "ns", Name: "data"}
 	id := TicketID{"ns", "t"}
@@ -307,7 +301,7 @@ func TestForgottenPersistentVolumes(t *testing.T) {
 	}
 }
 
-// References to a claim are forgotten with it: nothing is kept for a missing claim without references.
+// A missing claim without references leaves nothing.
 func TestForgottenClaims(t *testing.T) {
 	key, id := ClaimKey{Namespace: "ns", Name: "data"}, TicketID{"ns", "t"}
 	pod := func(version, claim string) Event {
@@ -333,7 +327,6 @@ func TestForgottenClaims(t *testing.T) {
 	}
 }
 
-// A set has its initial and its added volumes, few or many.
 func TestVolumeSets(t *testing.T) {
 	id := func(i int) VolumeID { return VolumeID{"disk", string(rune('a' + i))} }
 	for _, n := range []int{0, 1, fewVolumes - 1, fewVolumes, fewVolumes + 1, fewVolumes + 5} {

@@ -8,24 +8,22 @@ import (
 	"slices"
 )
 
-// trie is a persistent map from K to *V: a hash array mapped trie. A copy of the root is a snapshot. A
-// writer passes its generation: it changes nodes of that generation in place, and copies all others on the
-// way down. Raising the generation therefore freezes everything that exists.
+// trie is a persistent hash array mapped trie. A copy of the root is a snapshot. A writer changes its
+// generation's nodes in place and copies others: a raised generation freezes everything.
 //
-// The hash is seedless and the shape canonical: the same keys make the same trie in any order, and iterate
-// in the same order in each run.
+// The hash is seedless and the shape canonical: equal keys give equal tries and iterations.
 type trie[K comparable, V any] struct {
 	root *branch[K, V]
 	size int
 	how  *hashing[K, V]
 }
 
-// hashing has the functions of a trie's keys. A value knows its own key, possibly by computing it.
+// hashing has the keys' functions. A value knows its key.
 type hashing[K comparable, V any] struct {
 	hash   func(K) uint64
 	rehash func(*V) uint64 // hash of the value's key
 	is     func(*V, K) bool
-	marks  func(*V) bool // which values are marked; nil: none is
+	marks  func(*V) bool // nil: no marks
 }
 
 const (
@@ -84,7 +82,7 @@ func (t *trie[K, V]) get(k K) *V {
 	return nil
 }
 
-// rank is how many bits are set below a bit: the index of its slot.
+// rank is the index of a bit's slot: the number of lower bits.
 func rank(set, bit uint64) int { return bits.OnesCount64(set & (bit - 1)) }
 
 func (b *branch[K, V]) collision(k K, is func(*V, K) bool) *V {
@@ -96,8 +94,7 @@ func (b *branch[K, V]) collision(k K, is func(*V, K) bool) *V {
 	return nil
 }
 
-// put sets the value of k, which is v's key, to v. A value that was changed in place, with another mark, is
-// put again.
+// put sets v under its key k. A value changed in place, with another mark, must be put again.
 func (t *trie[K, V]) put(gen uint64, k K, v *V) {
 	var added bool
 	t.root, added = t.insert(t.root, gen, 0, t.how.hash(k), k, v)
@@ -141,7 +138,7 @@ func (t *trie[K, V]) insert(b *branch[K, V], gen uint64, shift int, h uint64, k 
 		b.mark(bit, t.how.marked(v))
 		return b, false
 	}
-	// Two values share this slot: both move one level down.
+	// Two values share this slot: move both down.
 	deeper, _ := t.insert(t.branchOf(gen, shift+branchBits, old), gen, shift+branchBits, h, k, v)
 	b.leafs = removeAt(b.leafs, leaf)
 	b.leafBits &^= bit
@@ -165,7 +162,7 @@ func (t *trie[K, V]) branchOf(gen uint64, shift int, v *V) *branch[K, V] {
 
 func (h *hashing[K, V]) marked(v *V) bool { return h.marks != nil && h.marks(v) }
 
-// mark says whether a slot has a marked value, in it or deeper.
+// mark notes whether a slot has a marked value at any depth.
 func (b *branch[K, V]) mark(bit uint64, marked bool) {
 	b.marked &^= bit
 	if marked {
@@ -173,7 +170,7 @@ func (b *branch[K, V]) mark(bit uint64, marked bool) {
 	}
 }
 
-// markAlike is mark for a branch of values with equal hashes.
+// markAlike is mark for values with equal hashes.
 func (t *trie[K, V]) markAlike(b *branch[K, V]) {
 	b.mark(1, slices.ContainsFunc(b.leafs, t.how.marked))
 }
@@ -186,7 +183,7 @@ func (t *trie[K, V]) del(gen uint64, k K) {
 	t.size--
 }
 
-// remove returns b without k, or nil when nothing is left. k is in b.
+// remove returns b without k, or nil if empty. k is in b.
 func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k K) *branch[K, V] {
 	b = b.own(gen)
 	if shift >= hashBits {
@@ -213,7 +210,7 @@ func (t *trie[K, V]) remove(b *branch[K, V], gen uint64, shift int, h uint64, k 
 		b.kids[kid] = next
 		return b
 	}
-	// The last value below moves up into the slot.
+	// The last value moves up into the slot.
 	b.kids = removeAt(b.kids, kid)
 	b.kidBits &^= bit
 	b.leafs = insertAt(b.leafs, rank(b.leafBits, bit), next.leafs[0])
@@ -228,7 +225,7 @@ func (b *branch[K, V]) orNil() *branch[K, V] {
 	return b
 }
 
-// own returns a branch that generation gen may change.
+// own returns a branch that gen may change.
 func (b *branch[K, V]) own(gen uint64) *branch[K, V] {
 	switch {
 	case b == nil:
@@ -243,12 +240,12 @@ func (b *branch[K, V]) own(gen uint64) *branch[K, V] {
 	return &c
 }
 
-// all iterates over the values, in the order of their hashes.
+// all iterates in the order of hashes.
 func (t *trie[K, V]) all() iter.Seq[*V] {
 	return func(yield func(*V) bool) { t.walk(t.root, false, yield) }
 }
 
-// marked iterates over the marked values, in the same order. It passes by the branches that have none.
+// marked iterates over marked values in order, and skips branches without marks.
 func (t *trie[K, V]) marked() iter.Seq[*V] {
 	return func(yield func(*V) bool) { t.walk(t.root, true, yield) }
 }
@@ -281,7 +278,7 @@ func (t *trie[K, V]) walk(b *branch[K, V], marked bool, yield func(*V) bool) boo
 	return true
 }
 
-// insertAt and removeAt grow by exactly one: branches are many and small.
+// insertAt and removeAt resize by exactly one: branches are many and small.
 func insertAt[T any](s []T, i int, v T) []T {
 	out := make([]T, len(s)+1)
 	copy(out, s[:i])
@@ -300,8 +297,7 @@ func removeAt[T any](s []T, i int) []T {
 	return out
 }
 
-// hashStrings mixes its arguments, eight bytes at a time. It does not resist an attacker: colliding keys
-// cost a scan of each other.
+// hashStrings does not resist an attacker: colliding keys cost a scan.
 func hashStrings(a, b string) uint64 {
 	h := mixString(0x9e3779b97f4a7c15, a)
 	h = mixString(h^0xff51afd7ed558ccd, b)

@@ -18,8 +18,6 @@ type entry struct {
 	value int
 }
 
-// narrow hashes to few values, so that keys share branches and collide down to
-// the last bit.
 func narrow(k int) uint64 { return uint64(k%7) << 60 >> (k % 3 * 20) }
 
 func newTestTrie(hash func(int) uint64) trie[int, entry] {
@@ -34,7 +32,7 @@ func contents(of iter.Seq[*entry]) map[int]int {
 	return m
 }
 
-// TestTrieIsAMap compares the trie with a Go map, and each snapshot with the map of its time.
+// A Go map is the model, also for each snapshot.
 func TestTrieIsAMap(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		hash := rapid.SampledFrom([]func(int) uint64{narrow, func(k int) uint64 { return hashStrings(string(rune(k)), "") }}).Draw(t, "hash")
@@ -87,7 +85,7 @@ func has(m map[int]int, k int) bool {
 	return ok
 }
 
-// TestTrieIsCanonical: the order of iteration depends on the keys alone.
+// The order depends on the keys alone.
 func TestTrieIsCanonical(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		hash := func(k int) uint64 { return hashStrings(string(rune(k)), "") }
@@ -120,8 +118,6 @@ func order(t *trie[int, entry]) []int {
 	return keys
 }
 
-// compareBits compares hashes as the trie does: a few bits at a time, the
-// lowest first.
 func compareBits(a, b uint64) int {
 	for shift := 0; shift < hashBits; shift += branchBits {
 		if x, y := a>>shift&branchMask, b>>shift&branchMask; x != y {
@@ -131,7 +127,6 @@ func compareBits(a, b uint64) int {
 	return 0
 }
 
-// TestHashSpreads: keys as Kubernetes makes them do not pile up.
 func TestHashSpreads(t *testing.T) {
 	seen := map[uint64]bool{}
 	buckets := make([]int, 1<<branchBits)

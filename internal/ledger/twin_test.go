@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// twin is the ledger in its most obvious form: it keeps the objects, and after each event computes
-// everything else from them, and from its earlier results if history counts.
+// twin keeps the objects and computes the rest after each event, with its earlier results if history
+// counts.
 type twin struct {
 	pods        map[string]Pod
 	tickets     map[TicketID]Ticket
@@ -26,7 +26,6 @@ type twin struct {
 	holds       map[VolumeID]Hold
 	policies    map[string]Policy
 
-	// Results of history.
 	podAt    map[string][]VolumeID
 	ticketAt map[TicketID][]VolumeID
 	vaAt     map[string]VolumeID
@@ -50,7 +49,6 @@ type twinKey struct {
 	n NodeName
 }
 
-// twinPlace is a VolumeOnNode with open fields.
 type twinPlace struct {
 	node            NodeName
 	users           []User
@@ -112,7 +110,6 @@ func (n *twinNode) driver(name string) NodeDriver {
 	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
 }
 
-// apply takes an event in, then computes everything.
 func (w *twin) apply(now time.Time, e Event) {
 	var proof func()
 	switch e := e.(type) {
@@ -166,7 +163,7 @@ func (w *twin) apply(now time.Time, e Event) {
 	}
 }
 
-// applyRare is apply for events that are only kept.
+// events that are only kept
 func (w *twin) applyRare(e Event) {
 	switch e := e.(type) {
 	case StorageClass:
@@ -215,15 +212,13 @@ func (w *twin) applyRare(e Event) {
 	}
 }
 
-// heldElsewhere ends that a volume without attachments is unknown, which its hold has given to another node.
 func (w *twin) heldElsewhere(v VolumeID, was, is NodeName) {
 	if v.NoAttach() && was != "" && was != is {
 		w.trust(twinKey{v, was})
 	}
 }
 
-// applyNodes is apply for the events of nodes, attachments and proofs. The returned function runs after
-// everything is computed.
+// The returned function runs after the computation.
 func (w *twin) applyNodes(now time.Time, e Event) func() {
 	switch e := e.(type) {
 	case Attachment:
@@ -416,9 +411,7 @@ func (w *twin) nodeState(now time.Time, e NodeState) {
 	n.state, n.exists = e, true
 }
 
-// fenced computes the effect of a node's new state on its fenced conditions: a kubelet that writes, another
-// boot or machine, and Ready end a condition with the same time. It says whether a condition counted and no
-// longer does.
+// A kubelet's write, another boot or machine, and Ready end a condition. ended: a counting condition ended.
 func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended bool) {
 	ran := n.state.BootID != e.BootID || n.state.SystemUUID != e.SystemUUID || n.state.Ready == ReadyUnknown && e.Ready == ReadyFalse
 	is := map[FencedCondition]FencedAt{}
@@ -436,8 +429,6 @@ func (w *twin) fenced(now time.Time, n *twinNode, e NodeState, same bool) (ended
 	return ended
 }
 
-// cutOff computes the effect of a node's new state on its storages' conditions: a condition about one
-// machine is not about the next.
 func (n *twinNode) cutOff(e NodeState, same bool) {
 	was := n.state
 	another := was.SystemUUID != e.SystemUUID || was.ProviderID != "" && e.ProviderID != "" && was.ProviderID != e.ProviderID
@@ -450,7 +441,6 @@ func (n *twinNode) cutOff(e NodeState, same bool) {
 	n.cutBefore = before
 }
 
-// seeBoot computes from a node's new state which volumes are unknown there.
 func (w *twin) seeBoot(n *twinNode, e NodeState) {
 	again := n.state.UID != e.UID && n.state.UID != ""
 	p := n.state.ProviderID
@@ -481,7 +471,7 @@ func (w *twin) seeBoot(n *twinNode, e NodeState) {
 			n.unknown[v] = boots
 		}
 	}
-	for k, p := range w.places { // that boot's uses are over, and no write to the former volumesAttached succeeds any more
+	for k, p := range w.places { // the boot's uses are over, and no write to the former volumesAttached succeeds
 		if k.n == e.Name && (over && again || another) {
 			delete(n.inUse, k.v)
 			p.inUse = false
@@ -495,7 +485,6 @@ func (w *twin) seeBoot(n *twinNode, e NodeState) {
 	}
 }
 
-// abandon counts the volumes of a node as unknown: its Node is gone, or names another machine.
 func (w *twin) abandon(name NodeName, n *twinNode) {
 	for k, p := range w.places {
 		sent := p.reportSent || w.reports[k]
@@ -506,7 +495,6 @@ func (w *twin) abandon(name NodeName, n *twinNode) {
 	}
 }
 
-// makeUnknown counts a volume as unknown in a boot.
 func (w *twin) makeUnknown(k twinKey, b Boot) {
 	n := w.node(k.n)
 	if slices.Contains(n.unknown[k.v], b) {
@@ -518,12 +506,10 @@ func (w *twin) makeUnknown(k twinKey, b Boot) {
 	}
 }
 
-// outlived says whether a place is reported for an attachment that was seen to go.
 func outlived(p *twinPlace) bool {
 	return p.lapsed && len(p.attachments) == 0 && !p.left && !p.held && !p.reportSent
 }
 
-// voidForced takes back the proofs by force at a node.
 func (w *twin) voidForced(name NodeName) {
 	for k, p := range w.places {
 		if k.n == name && p.forced {
@@ -532,14 +518,13 @@ func (w *twin) voidForced(name NodeName) {
 	}
 }
 
-// trust ends that a volume is unknown at a node.
 func (w *twin) trust(k twinKey) {
 	if !w.mayBeLeft(k) {
 		delete(w.node(k.n).unknown, k.v)
 	}
 }
 
-// mayBeLeft says whether a hold says that a volume may have been left at a node.
+// The hold says that the volume may have been left there.
 func (w *twin) mayBeLeft(k twinKey) bool {
 	h := w.holds[k.v]
 	return h.Stays && h.Node == k.n
@@ -611,7 +596,6 @@ func ownVA(p *twinPlace) (uid, version string) {
 	return "", ""
 }
 
-// describe lists everything visible to the rules, in one order.
 func (w *twin) describe() string {
 	var lines []string
 	volumes := map[VolumeID]*Volume{}
@@ -699,7 +683,6 @@ func (w *twin) describeNode(name NodeName, n *twinNode) []string {
 	return describeNode(&node, at)
 }
 
-// beingCalled says whether an attacher has still to attach or detach, without a reported failure.
 func beingCalled(a *Attachment) bool {
 	if a.Deleting {
 		return a.DetachError.IsZero()
@@ -707,7 +690,6 @@ func beingCalled(a *Attachment) bool {
 	return !a.Attached && a.AttachError.IsZero()
 }
 
-// describeSnapshot is describe for the real ledger.
 func describeSnapshot(s Snapshot) string {
 	var lines []string
 	for v := range s.Volumes() {
@@ -735,7 +717,6 @@ func describeSnapshot(s Snapshot) string {
 	return strings.Join(lines, "\n")
 }
 
-// open converts a place to the twin's form.
 func open(s Snapshot, p *VolumeOnNode) *twinPlace {
 	idle, _ := s.Idle(p)
 	return &twinPlace{p.Node, p.Users, p.Attachments(), p.Reported, p.InUse, p.SawUnknown(), p.Lapsed, p.Sent, p.Left, p.ReportSent, p.Held, p.OnlyAsked, p.Proof.Stage, p.Proof.Forced, idle, p.SawLeave}

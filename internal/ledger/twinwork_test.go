@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-// work computes everything from the objects: where pods, tickets and attachments lead, the places, and
-// the nodes' memory.
 func (w *twin) work(now time.Time) {
 	for uid, p := range w.pods {
 		was := w.podAt[uid]
@@ -52,7 +50,7 @@ func (w *twin) work(now time.Time) {
 	w.workNodes(now)
 }
 
-// keepGranted has a granted ticket keep exactly its volumes, once it has lost one.
+// A granted ticket that lost a volume keeps the rest.
 func (w *twin) keepGranted(id TicketID, had []VolumeID) {
 	if t := w.tickets[id]; t.Phase != TicketGranted || t.Node == "" {
 		return
@@ -81,7 +79,7 @@ func (w *twin) whereTo(n int, counts bool, was []VolumeID, lead func(int, Volume
 	return at
 }
 
-// keepReal: missing evidence frees nothing.
+// Missing evidence frees nothing.
 func keepReal(id VolumeID, link Link, was VolumeID) VolumeID {
 	switch {
 	case link == LinkNone || link == LinkVolume:
@@ -148,8 +146,7 @@ func (w *twin) resolvePV(name string) (VolumeID, Link) {
 	return pv.Volume, LinkVolume
 }
 
-// source is an attachment's volume; without its PersistentVolume its volume before, or a placeholder for
-// the unknown one.
+// Without its PersistentVolume: its former volume, or a placeholder.
 func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	pv, ok := w.pvs[a.PersistentVolume]
 	led := was.IsReal()
@@ -167,8 +164,6 @@ func (w *twin) source(a Attachment, was VolumeID) VolumeID {
 	return VolumeID{a.Driver, sourcePrefix + a.Name}
 }
 
-// match finds the volume of attachments with an unknown volume: a possible volume at their node that leads
-// to their name there.
 func (w *twin) match() {
 	bound := map[twinKey]bool{}
 	for uid, list := range w.podAt {
@@ -211,7 +206,6 @@ func (w *twin) match() {
 	}
 }
 
-// workPlaces makes the places anew, with the parts of the old ones that history decides.
 func (w *twin) workPlaces(now time.Time) {
 	old := w.places
 	w.places = map[twinKey]*twinPlace{}
@@ -285,14 +279,12 @@ func (w *twin) workPlaces(now time.Time) {
 	}
 }
 
-// occupied says whether a pod, a granted ticket or a ghost is at a place.
 func (w *twin) occupied(p *twinPlace) bool {
 	return slices.ContainsFunc(p.users, func(u User) bool {
 		return u.Pod != "" || w.tickets[u.Ticket].Phase == TicketGranted
 	})
 }
 
-// onlyAsked says whether a place has only tickets that wait and keep no slot.
 func (w *twin) onlyAsked(p *twinPlace) bool {
 	if len(p.attachments) > 0 || p.reported || p.inUse || len(p.unknown) > 0 || p.sent || p.reportSent || p.left || p.held || len(p.users) == 0 {
 		return false
@@ -343,8 +335,7 @@ func (w *twin) elsewhere(p *twinPlace, uid string) bool {
 	return false
 }
 
-// doubtIdle: a pod ends with partly unknown uses: it may have been the last user of any unused volume at
-// its node.
+// The pod may have been the last user of any unused volume.
 func (w *twin) doubtIdle(now time.Time, p Pod) {
 	unknown := false
 	for i, v := range p.Volumes {
@@ -359,8 +350,7 @@ func (w *twin) doubtIdle(now time.Time, p Pod) {
 	}
 }
 
-// workAccess: the most restrictive of a volume's PersistentVolumes; if it never had one, of the inline
-// specs; without any, unchanged.
+// The strictest PersistentVolume; if there never was one, the inline specs.
 func (w *twin) workAccess() {
 	known := map[VolumeID]bool{}
 	for k := range w.places {
@@ -401,7 +391,6 @@ func (w *twin) workAccess() {
 	}
 }
 
-// workNodes keeps the nodes with facts.
 func (w *twin) workNodes(now time.Time) {
 	needed := map[NodeName]bool{}
 	for k := range w.places {
@@ -431,7 +420,6 @@ func (w *twin) exhausted(n NodeName, driver string, is bool) {
 	}
 }
 
-// lapse ends the refusals that were last heard until then.
 func (w *twin) lapse(until time.Time) {
 	for k, at := range w.refused {
 		if !at.After(until) {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// The doubt about a volume ends exactly with the second look in a row that finds nothing of it, since it
-// was taken out of volumesAttached in doubt.
+// Exactly the second empty look in a row ends it.
 func TestTwoLooksEndADoubt(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(version, uid, boot string, lists, inUse []VolumeID) NodeState {
@@ -87,8 +86,7 @@ func dataPod(v VolumeID, n NodeName) Event {
 	return Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: n, Phase: PodLive, Volumes: []PodVolume{{Name: "v", Inline: v}}}
 }
 
-// A hold with the same content wakes nothing; a difference in any field except its version and the number
-// of its grants does.
+// Only the version and the number of grants may differ.
 func TestHoldThatSaysTheSame(t *testing.T) {
 	full := func() Hold {
 		who := Requester{Namespace: "shop", Name: "db", UID: "p"}

@@ -4,8 +4,8 @@ package ledger
 
 import "iter"
 
-// UnderWay lists, unordered, volumes at nodes with an attachment (Canonical) that the attacher has still to
-// attach or to detach, without a reported failure.
+// UnderWay lists, unordered, volumes at nodes whose attachment (Canonical) awaits an attach or detach
+// without a reported failure.
 func (s Snapshot) UnderWay() iter.Seq2[VolumeID, *VolumeOnNode] {
 	return func(yield func(VolumeID, *VolumeOnNode) bool) {
 		for r := range s.facts.attachments.marked() {
@@ -17,7 +17,7 @@ func (s Snapshot) UnderWay() iter.Seq2[VolumeID, *VolumeOnNode] {
 	}
 }
 
-// UnderWayOf counts these attachments by driver.
+// UnderWayOf counts these by driver.
 func (s Snapshot) UnderWayOf() map[string]int {
 	count := map[string]int{}
 	for r := range s.facts.attachments.marked() {

@@ -29,14 +29,14 @@ import (
 // The boot of a possible mount has three sources: the grant in the hold or in the attachment's note, the
 // hold's entry about a forced detach, and the memory of this process (VolumeOnNode.SawUnknown).
 
-// Unknown lists the boots in which a volume may be mounted at a node, although the kubelet's list does not
-// tell; none: the list tells.
+// Unknown lists the boots in which a volume may be mounted, though the kubelet's list does not tell; none:
+// the list tells.
 func (s Snapshot) Unknown(v *Volume, p *VolumeOnNode) []Boot { return s.facts.unknown(v, p) }
 
-// IsUnknown says whether a volume is unknown at a node.
+// IsUnknown: the volume is unknown at a node.
 func (s Snapshot) IsUnknown(v *Volume, p *VolumeOnNode) bool { return len(s.facts.unknown(v, p)) > 0 }
 
-// IsUnknownHere says whether a volume is unknown at a node, in its present boot and in no other.
+// IsUnknownHere: the volume is unknown in the node's present boot only.
 func (s Snapshot) IsUnknownHere(v *Volume, p *VolumeOnNode) bool { return s.facts.unknownHere(v, p) }
 
 // unknownHere says whether a volume is unknown at a node, in its present boot and in no other.
@@ -67,25 +67,24 @@ func (w *facts) unknown(v *Volume, p *VolumeOnNode) []Boot {
 	return boots
 }
 
-// takenUnknown says whether a hold's entry about a forced detach leaves open if the volume is mounted at the
-// node: it was in use, the boot may last, and the volume is bound to that boot still or again.
+// takenUnknown: a forced detach leaves open if the volume is mounted. It was in use, the boot may last, and
+// the volume is bound to that boot.
 func (w *facts) takenUnknown(p *VolumeOnNode, f Fence) bool {
 	n := w.nodes.get(p.Node)
 	if !f.InUse || !p.stillMeant(f) || f.Rule != "" && p.Reported && !f.Boot().IsOfAnother(n) {
-		return false // while the node reports it, it is not taken yet
+		return false // not taken while reported
 	}
 	return !w.bootOver(n, f.Boot()) && (!anotherBoot(n, f) || p.takenAsIs(f))
 }
 
-// laterBoot says whether a list names another boot of the same machine: what this process saw is later than
-// a grant.
+// laterBoot: the list names another boot of the machine, later than a grant.
 func laterBoot(list []Boot, b Boot) bool {
 	return slices.ContainsFunc(list, func(o Boot) bool {
 		return b.SystemUUID != "" && b.SystemUUID != OtherMachine && o.SystemUUID == b.SystemUUID && o.BootID != "" && o.BootID != b.BootID
 	})
 }
 
-// withBoot adds a boot to a list that snapshots may share.
+// withBoot copies a list that snapshots may share.
 func withBoot(boots []Boot, b Boot) []Boot {
 	if slices.Contains(boots, b) {
 		return boots
@@ -93,7 +92,7 @@ func withBoot(boots []Boot, b Boot) []Boot {
 	return append(slices.Clip(boots), b)
 }
 
-// makeUnknown counts a volume as unknown in a boot. Earlier proofs that it is unused are void.
+// makeUnknown also voids earlier proofs of no use.
 func (l *Ledger) makeUnknown(now time.Time, t *Touched, v VolumeID, n NodeName, b Boot) {
 	if p := l.facts.volumes.get(v).OnNode(n); p != nil && !slices.Contains(p.SawUnknown(), b) {
 		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) {
@@ -105,18 +104,17 @@ func (l *Ledger) makeUnknown(now time.Time, t *Touched, v VolumeID, n NodeName, 
 	}
 }
 
-// trust forgets the boots that this process saw: the attachment at the node is gone, or moorage-node has found
-// nothing. A volume that may have been left is still unknown.
+// trust forgets the seen boots: the attachment is gone, or moorage-node has found nothing. A possible
+// leftover stays unknown.
 func (l *Ledger) trust(now time.Time, t *Touched, n NodeName, v VolumeID) {
 	if p := l.facts.volumes.get(v).OnNode(n); p != nil && !p.Left && len(p.SawUnknown()) > 0 {
 		l.changeVolumeOnNode(now, t, v, n, func(p *VolumeOnNode) { p.setUnknown(nil) })
 	}
 }
 
-// seeBoot takes in the machine and boot of a node's new state, before the lists of this state; was is the
-// state before. A Node that was made again may be of the same boot until it reports another: its maker may
-// be no kubelet, and report none. If no kubelet of the name has ever reported a boot, nothing shows it. The
-// earlier list of volumes in use is stale if it is of a boot that is over, or of another machine.
+// seeBoot precedes a new state's lists. A Node made again may be of the same boot until it reports another,
+// since its maker may be no kubelet. Without any reported boot of the name nothing shows it. stale: the
+// former volumes in use are of an ended boot or another machine.
 func (l *Ledger) seeBoot(now time.Time, t *Touched, was, is *NodeState) (stale bool) {
 	rec, clone := l.node(is.Name), cloned(was, is)
 	if clone {
@@ -142,7 +140,7 @@ func (l *Ledger) seeBoot(now time.Time, t *Touched, was, is *NodeState) (stale b
 		if !slices.Equal(lasting, p.SawUnknown()) {
 			l.changeVolumeOnNode(now, t, v, is.Name, func(p *VolumeOnNode) { p.setUnknown(lasting) })
 		}
-		if over && remade && len(lasting) == 0 { // no write to the former volumesAttached succeeds any more
+		if over && remade && len(lasting) == 0 { // writes to the former volumesAttached fail now
 			l.changeVolumeOnNode(now, t, v, is.Name, func(p *VolumeOnNode) { p.ReportSent = false })
 		}
 	}
@@ -155,8 +153,8 @@ func (l *Ledger) seeBoot(now time.Time, t *Touched, was, is *NodeState) (stale b
 	return over && remade || another
 }
 
-// abandon counts the volumes of a node as unknown: its Node is gone, or names another machine. A kubelet that
-// lists an unknown volume may wait for it. Only another machine's kubelet says nothing of a ticket's holder.
+// abandon makes volumes unknown: the Node is gone or names another machine. A kubelet may list an unknown
+// volume while it waits. Only another machine's kubelet says nothing of a ticket's holder.
 func (l *Ledger) abandon(now time.Time, t *Touched, n *Node, another bool) {
 	if n.last.BootID == "" {
 		return
@@ -170,9 +168,9 @@ func (l *Ledger) abandon(now time.Time, t *Touched, n *Node, another bool) {
 	}
 }
 
-// seeTaken counts volumes as unknown that a Node's new state no longer reports, though they may be in use
-// there. Volumes that this process takes out by the kubelet's word are unused; other components took out the
-// rest, or force did. The lists' new entries are taken in, and missing ones still count.
+// seeTaken makes unreported volumes unknown that may be in use. Volumes that this process removed by the
+// kubelet's word are unused; other components or force removed the rest. It runs between the lists' new and
+// missing entries.
 func (l *Ledger) seeTaken(now time.Time, t *Touched, n NodeName, reported []VolumeID) {
 	rec := l.facts.nodes.get(n)
 	if rec.reported == len(reported) {
@@ -193,7 +191,7 @@ func (e TookOver) apply(l *Ledger, now time.Time, t *Touched) {
 		node   NodeName
 		by     Requester
 	}
-	var reported, untold []at // untold: volumes that a ticket has, or had when the node was last Ready
+	var reported, untold []at // untold: with a ticket now or when last Ready
 	for v := range l.facts.volumes.all() {
 		for i := range v.OnNodes {
 			if p := &v.OnNodes[i]; p.MayBeThere(v.ID) {
@@ -219,9 +217,8 @@ func (e TookOver) apply(l *Ledger, now time.Time, t *Touched) {
 	}
 }
 
-// ticketAt is a ticket that may have had the volume at a node when its hold or note was written: a volume with
-// a ticket has a hold. A shared volume's hold does not say. The hold has an unknown ticket if it names that
-// node later.
+// ticketAt is a ticket that may have had the volume at a node by hold or note: a volume with a ticket has a
+// hold. A shared volume's hold does not say. A hold that names the node later gives an unknown ticket.
 func (v *Volume) ticketAt(p *VolumeOnNode) (Requester, bool) {
 	if !v.HasHold() && p.first.noted() {
 		return Requester{}, false
@@ -236,21 +233,21 @@ func (v *Volume) ticketAt(p *VolumeOnNode) (Requester, bool) {
 	return Requester{}, false
 }
 
-// NamesTicket says whether a hold names a ticket among the users at its node.
+// NamesTicket: a ticket is among the hold's users.
 func (h *Hold) NamesTicket() bool {
 	return h != nil && slices.ContainsFunc(h.Requesters, func(r Requester) bool { return r.Ticket })
 }
 
-// wasReported says whether only a hold says that a volume without attachments was in a node's
-// volumesAttached, in a boot that may last.
+// wasReported: only a hold says that a volume without attachments was in volumesAttached, in a boot that
+// may last.
 func (l *Ledger) wasReported(v *Volume, f Fence) bool {
 	p := v.OnNode(f.Node)
 	return v.ID.NoAttach() && f.Reported && f.Rule == "" && f.InUse && (p == nil || !p.WithoutAttachment()) &&
 		!l.facts.bootOver(l.facts.nodes.get(f.Node), f.Boot())
 }
 
-// GrantedBefore says whether, by its hold, a volume was granted for a deleted Node, or for a former machine
-// of the Node, in a boot that may last: that boot's kubelet may have the volume mounted without listing it.
+// GrantedBefore: by its hold, a volume was granted for a deleted Node or former machine in a boot that may
+// last, and may be mounted there unlisted.
 func (s Snapshot) GrantedBefore(h *Hold) bool { return s.facts.grantedBefore(h) }
 
 func (w *facts) grantedBefore(h *Hold) bool {
@@ -261,9 +258,8 @@ func (w *facts) grantedBefore(h *Hold) bool {
 	return (n == nil || !n.Exists || n.UID != h.NodeUID || h.Boot().IsOfAnother(n)) && !w.bootOver(n, h.Boot())
 }
 
-// NodesOfBefore are the nodes for which a volume's hold or note names another machine or boot than the known
-// one, and the node where the volume was left, since another machine may have that name by now
-// (LeftAtAnother).
+// NodesOfBefore are nodes with another machine or boot than in a volume's hold or note, and the node where
+// the volume was left (LeftAtAnother).
 func (s Snapshot) NodesOfBefore(v *Volume) iter.Seq[NodeName] {
 	return func(yield func(NodeName) bool) {
 		h := v.Record()
@@ -278,7 +274,7 @@ func (s Snapshot) NodesOfBefore(v *Volume) iter.Seq[NodeName] {
 	}
 }
 
-// namesAnother says whether a node does not exist, or its Node names another boot or machine than this one.
+// namesAnother says whether a node is missing, or has another boot or machine.
 func (w *facts) namesAnother(name NodeName, b Boot) bool {
 	n := w.nodes.get(name)
 	return name != "" && b.BootID != "" && (n == nil || !n.Exists || n.BootID != b.BootID || b.IsOfAnother(n))
@@ -289,15 +285,14 @@ func anotherBoot(n *Node, f Fence) bool {
 	return n != nil && n.Exists && n.BootID != "" && f.BootID != "" && n.BootID != f.BootID
 }
 
-// takenAsIs says whether a hold's entry about this node is of the present attachment, not of an earlier
-// one. Mounts of a former attachment are harmless; only the kubelet of that boot may fail to count the
-// volume later.
+// takenAsIs: the entry is of the present attachment. A former attachment's mounts are harmless; only that
+// boot's kubelet may miss the volume later.
 func (p *VolumeOnNode) takenAsIs(f Fence) bool {
 	return p.Left || p.WithoutAttachment() || f.Reported || p.HasOwn() && p.first.uidText() == f.Attachment
 }
 
-// stillMeant says whether a hold's entry about a forced detach is about the volume's present binding to
-// this node. Without a rule it is about any attachment there in that boot.
+// stillMeant: a forced detach's entry is about the present binding; without a rule, about any attachment in
+// that boot.
 func (p *VolumeOnNode) stillMeant(f Fence) bool {
 	switch {
 	case p.Left, f.Reported:
@@ -308,8 +303,7 @@ func (p *VolumeOnNode) stillMeant(f Fence) bool {
 	return p.HasOwn() && (f.Rule == "" || p.first.uidText() == f.Attachment)
 }
 
-// wakeTaken touches all volumes that their holds say were taken from a node by force: that may be over, or
-// matter again.
+// wakeTaken touches volumes taken by force: that may be over, or matter again.
 func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 	for v := range l.facts.volumes.all() {
 		if _, found := v.Hold.Fence(n); found {
@@ -318,11 +312,10 @@ func (l *Ledger) wakeTaken(t *Touched, n NodeName) {
 	}
 }
 
-// MayBeMounted says whether the volume may be mounted at the node, regardless of reported use: it is
-// attached, may have been left attached, or may be there without needing an attachment.
+// MayBeMounted ignores reported use: the volume is attached, perhaps left, or needs no attachment.
 func (p *VolumeOnNode) MayBeMounted() bool { return p.HasOwn() || p.Left || p.WithoutAttachment() }
 
-// voidForced voids the proofs by force at a node: the rule has ended.
+// voidForced follows the end of a rule of force at a node.
 func (l *Ledger) voidForced(now time.Time, t *Touched, n *Node) {
 	for _, v := range n.At() {
 		if p := l.facts.volumes.get(v).OnNode(n.Name); p != nil && p.Proof.Forced {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A pending ticket is in doubt until it is seen with a higher epoch, decided, or as another object: no
-// other change ends that.
+// Only a higher epoch, a decision, or another object ends the doubt.
 func TestTicketInDoubt(t *testing.T) {
 	now, id := time.Unix(1000, 0), TicketID{"s", "t"}
 	first := Ticket{ID: id, UID: "u", Version: "1", Node: "n", Epoch: 3}
@@ -45,9 +44,8 @@ func TestTicketInDoubt(t *testing.T) {
 	}
 }
 
-// A new leader, and a process that sees the volume leave volumesAttached, doubt the node from which the
-// hold says its volume was taken by force, for the fence's attachment and boot, and if the volume may have
-// been in use.
+// A new leader, or a process that sees the volume leave volumesAttached, doubts the node of the hold's
+// fence if the volume may have been in use.
 func TestTookOver(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	fence := Fence{Node: "n", NodeUID: "u", BootID: "b", Attachment: "a", Rule: "AfterPodGone", InUse: true}
@@ -95,8 +93,7 @@ func TestTookOver(t *testing.T) {
 	}
 }
 
-// A hold's entry about an earlier machine of a node's name is doubted until that machine has booted. A
-// machine in between that never used the volume is not doubted; a machine that used it has its own doubt.
+// The doubt lasts until that machine has booted. A machine in between has its own doubt.
 func TestDoubtOfTheMachineBeforeEndsWithItsBoot(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, inUse ...VolumeID) Event {
@@ -127,8 +124,7 @@ func TestDoubtOfTheMachineBeforeEndsWithItsBoot(t *testing.T) {
 	}
 }
 
-// While volumesAttached names a volume that is taken by force, its kubelet has not forgotten it: its
-// absence in volumesInUse is not doubted.
+// volumesAttached still names the volume: its kubelet has not forgotten it.
 func TestNotInUseWhileItIsReported(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := func(version string, reported, inUse []VolumeID) Event {
@@ -152,8 +148,7 @@ func TestNotInUseWhileItIsReported(t *testing.T) {
 	}
 }
 
-// A doubt, or its absence, is about the own attachment: a foreign one at the same place that comes, or is
-// made again, changes nothing.
+// A foreign attachment changes nothing.
 func TestDoubtIsOfTheOwnAttachment(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	theirs := func(uid, version string) Event {
@@ -191,7 +186,6 @@ func TestDoubtIsOfTheOwnAttachment(t *testing.T) {
 	}
 }
 
-// A doubt by a hold ends with another boot of the machine, also if the Node is first seen then.
 func TestFenceOfAnEarlierBoot(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	l := New()
@@ -212,8 +206,6 @@ func TestFenceOfAnEarlierBoot(t *testing.T) {
 	}
 }
 
-// A volume that its hold permits to be left attached stays in doubt after its attachment's end, since
-// nothing was detached; also for a later leader.
 func TestDoubtOfVolumeLeft(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -241,8 +233,7 @@ func TestDoubtOfVolumeLeft(t *testing.T) {
 	}
 }
 
-// A volume taken by force from a boot of a machine is doubted when it comes back to that boot, whether by
-// an attachment or by the hold alone; not while a rule of force is still stated, nor in another boot.
+// The volume is doubted in the same boot, unless a rule of force is still stated.
 func TestDoubtOfVolumeThatComesBack(t *testing.T) {
 	now := time.Unix(1000, 0)
 	disk, lun := VolumeID{"d", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
@@ -281,8 +272,6 @@ func TestDoubtOfVolumeThatComesBack(t *testing.T) {
 	}
 }
 
-// Another boot of a machine, and the end of its Node, touch each volume that a hold says was taken from
-// there by force, wherever it is now.
 func TestEndOfABootIsToldToWhatWasTaken(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	node := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -302,8 +291,8 @@ func TestEndOfABootIsToldToWhatWasTaken(t *testing.T) {
 	}
 }
 
-// A deleted node's list is the last report of use there, except for volumes that were detached while
-// evidence said that nothing runs there, if its kubelet was not heard since.
+// The node's list counts, except for volumes detached on evidence that nothing runs there, with a silent
+// kubelet since.
 func TestNodeGoneWhileOutOfService(t *testing.T) {
 	start := time.Unix(1000, 0)
 	detached, attached, plain := VolumeID{"d", "detached"}, VolumeID{"d", "attached"}, VolumeID{"kubernetes.io/iscsi", "h"}
@@ -337,7 +326,6 @@ func TestNodeGoneWhileOutOfService(t *testing.T) {
 	}
 }
 
-// Each of several volumes at a node has its own doubt, in any order.
 func TestDoubtsOfSeveralVolumes(t *testing.T) {
 	volumes := []VolumeID{{"d", "a"}, {"d", "b"}, {"d", "c"}}
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -360,8 +348,6 @@ func TestDoubtsOfSeveralVolumes(t *testing.T) {
 	}
 }
 
-// A volume in doubt counts as in use: the doubt ends with the use of a volume detached from an
-// out-of-service node, and begins again when the volume comes back to that boot.
 func TestDoubtEndsWithItsUse(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	state := func(uid, version string, reporting bool, lists ...VolumeID) Event {
@@ -389,9 +375,7 @@ func TestDoubtEndsWithItsUse(t *testing.T) {
 	}
 }
 
-// A volume that others take out of volumesAttached is in doubt if it is attached and may be in use, until
-// the machine boots. It is not if this process takes it out by the kubelet's report, or if it was an entry
-// of another Node object.
+// The volume must be attached and maybe in use; the kubelet's report and another Node's entries are exempt.
 func TestTakenOutByOthersIsDoubted(t *testing.T) {
 	now, v := time.Unix(1000, 0), VolumeID{"d", "h"}
 	in := NodeState{Name: "n", UID: "u", Version: "1", BootID: "b", Ready: ReadyTrue, Reporting: true, Reported: []VolumeID{v}, InUse: []VolumeID{v}}
@@ -436,10 +420,7 @@ func TestTakenOutByOthersIsDoubted(t *testing.T) {
 	}
 }
 
-// A volume seen detached is not in doubt after its Node is made again, in any order of the watches, also if
-// they showed only a new Node. The same holds for a volume without attachments that was taken by force
-// while the Node did not exist. A volume not seen to go is in doubt: its attachment may be unseen, or not
-// yet known as its own.
+// A volume seen detached is not in doubt. A volume not seen to go is: its attachment may be unseen.
 func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	v, iscsi := VolumeID{"d", "h"}, VolumeID{"kubernetes.io/iscsi", "h"}
 	node := func(uid, version string, reporting bool, lists ...VolumeID) Event {
@@ -499,8 +480,7 @@ func TestDoubtOfWhatWasReportedByANodeBefore(t *testing.T) {
 	}
 }
 
-// A volume in use before a boot is not in doubt after the new boot makes the Node again, with or without
-// its kubelet's report; but it is if the Node named it as attached meanwhile.
+// Only a Node that named it as attached meanwhile leaves a doubt.
 func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reporting bool, reported, inUse []VolumeID) Event {
@@ -531,9 +511,7 @@ func TestDoubtOfWhatWasInUseBeforeABoot(t *testing.T) {
 	}
 }
 
-// A doubt continues, for the same machine and boot, if the volume is taken by force while the Node does not
-// exist, until the attachment is gone: also for a leader that has never seen the Node, and if another
-// machine has had the name since.
+// The doubt lasts until the attachment is gone, also for a new leader.
 func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reporting bool, lists ...VolumeID) Event {
@@ -576,8 +554,7 @@ func TestDoubtOutlivesForceAtANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// A volume that others take out of volumesAttached of a machine whose kubelet has listed it may be mounted
-// there and at the earlier machine, also if one state shows both lists without it, as after a gap.
+// Both lists may lose it in a single state, as after a gap.
 func TestTakenOutIsDoubtedAtBothMachines(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(uid, version, machine, boot string, reported, inUse []VolumeID) Event {
@@ -607,8 +584,7 @@ func TestTakenOutIsDoubtedAtBothMachines(t *testing.T) {
 	}
 }
 
-// Another machine with the same systemUUID, shown by the cloud's name for it, ends no doubt about the first
-// one, which may continue.
+// The cloud's name shows the clone: it ends no doubt.
 func TestDoubtOutlivesACloneOfAnotherProviderID(t *testing.T) {
 	node := func(uid, version, provider, boot string, reported, inUse []VolumeID) NodeState {
 		return NodeState{Name: "n", UID: uid, Version: version, SystemUUID: "m", BootID: boot, ProviderID: provider,

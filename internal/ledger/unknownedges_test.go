@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// ledgerOf is a ledger with these nodes, machines and boots, and Complete.
 func ledgerOf(nodes ...NodeState) *Ledger {
 	l := New()
 	for _, n := range nodes {
@@ -18,8 +17,7 @@ func ledgerOf(nodes ...NodeState) *Ledger {
 	return l
 }
 
-// A hold tells of an earlier Node if that is gone, or the Node or machine is another one now, and its boot
-// may last.
+// The Node is gone or another, and its boot may last.
 func TestGrantedForANodeBefore(t *testing.T) {
 	is := func(change func(*NodeState)) []NodeState {
 		n := NodeState{Name: "n", UID: "u", Version: "1", SystemUUID: "m", BootID: "b", Ready: ReadyTrue, Reporting: true}
@@ -64,7 +62,6 @@ func TestGrantedForANodeBefore(t *testing.T) {
 	}
 }
 
-// Another boot, and another machine, are known only if both sides name one.
 func TestAnotherBootOrMachine(t *testing.T) {
 	node := func(machine, boot string) *Node {
 		return &Node{Exists: true, NodeState: NodeState{SystemUUID: machine, BootID: boot}}
@@ -89,9 +86,7 @@ func TestAnotherBootOrMachine(t *testing.T) {
 	}
 }
 
-// A machine from which its hold says a volume was taken is doubted: the hold's machine, or without one, its
-// Node's machine; also after another boot, if it is about the present attachment, or a volume without
-// attachments.
+// The hold's machine, or else its Node's, if it concerns the present attachment.
 func TestDoubtOfWhatWasTaken(t *testing.T) {
 	iscsi := VolumeID{"kubernetes.io/iscsi", "h"}
 	entry := func(change func(*Fence)) Fence {
@@ -142,8 +137,7 @@ func TestDoubtOfWhatWasTaken(t *testing.T) {
 	}
 }
 
-// Volumes that holds say were taken from a node are checked again when the machine has booted, or may have,
-// or the Node was made again after Complete.
+// The machine may have booted, or the Node was made again after Complete.
 func TestTakenIsLookedAtAgain(t *testing.T) {
 	taken := HoldSeen{Volume: edge2, Hold: Hold{Version: "1", Fences: []Fence{{Node: "n", NodeUID: "q", SystemUUID: "q", BootID: "q"}}}}
 	node := func(version, uid, machine, boot string) NodeState {
@@ -178,7 +172,7 @@ func TestTakenIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// Another machine, or a possible one: its systemUUID or providerID differs, if both states have one.
+// systemUUID or providerID differs, if both states have one.
 func TestSeenMachines(t *testing.T) {
 	then, now := time.Unix(1000, 0), time.Unix(1001, 0)
 	is := func(machine, provider string) *NodeState {
@@ -208,8 +202,6 @@ func TestSeenMachines(t *testing.T) {
 	}
 }
 
-// A boot ends a doubt once no other node has its machine's systemUUID: also if the other node goes after
-// the boot's report, without another state of the Node.
 func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 	v := VolumeID{"d", "h"}
 	node := func(name NodeName, version, uid, machine, boot string, lists ...VolumeID) NodeState {
@@ -236,7 +228,6 @@ func TestBootEndsADoubtOnceACloneIsGone(t *testing.T) {
 	}
 }
 
-// A boot is the Node's present one only if machine and boot are known and equal.
 func TestBootIsTheNodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		boot Boot
@@ -261,8 +252,7 @@ func TestBootIsTheNodes(t *testing.T) {
 	}
 }
 
-// A volume may be mounted in each boot that its hold or this process names, except in boots that are over.
-// With a clone of the machine, no boot of it tells.
+// With a clone, no boot of the machine tells.
 func TestUnknownInSeveralBoots(t *testing.T) {
 	hold := HoldSeen{edge, Hold{Version: "1", Node: "n", NodeUID: "u", SystemUUID: "m", BootID: "granted",
 		Fences: []Fence{{Node: "n", NodeUID: "v", SystemUUID: "m", BootID: "fenced", Attachment: proofUID("a"), InUse: true}}}}

@@ -2,13 +2,12 @@
 
 package ledger
 
-// isUnknown says whether a ledger calls a volume unknown at a node.
 func isUnknown(l *Ledger, v VolumeID, n NodeName) bool {
 	s := l.Snapshot()
 	return s.IsUnknown(s.Volume(v), s.Volume(v).OnNode(n))
 }
 
-// unknownAt is the machine and boot in which it may be mounted; OtherMachine and no boot: several.
+// OtherMachine and no boot: several
 func unknownAt(l *Ledger, v VolumeID, n NodeName) (machine, boot string) {
 	s := l.Snapshot()
 	switch boots := s.Unknown(s.Volume(v), s.Volume(v).OnNode(n)); len(boots) {

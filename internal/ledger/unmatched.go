@@ -8,30 +8,28 @@ import (
 	"time"
 )
 
-// A VolumeAttachment names its volume only by a PersistentVolume. If that was not seen, or was made again
-// for another disk, the attachment's name still identifies the volume at that node: it follows from driver,
-// handle and node (AttachmentName). Such a record is byName, until its PersistentVolume is seen and agrees.
+// A VolumeAttachment names its volume by a PersistentVolume. If that is unseen or made again for another
+// disk, the attachment's name (AttachmentName) identifies the volume. The record is byName until its
+// PersistentVolume agrees.
 //
-// Volumes that may be at a node: volumes with a place there, volumes with a hold that names it, and each
-// PersistentVolume's volume, since a disk may be imported under another name. The last are checked after
-// Complete, and for each later one: before, nearly all attachments are of PersistentVolumes that come
-// later.
+// Candidates are volumes with a place or a hold at the node, and PersistentVolumes' volumes, since a disk
+// may be imported under another name. The last are checked from Complete on: before, most PersistentVolumes
+// come later.
 
 type driverNode struct {
 	driver string
 	node   NodeName
 }
 
-// unmatched has the facts about a driver's unknown volumes at a node.
+// unmatched is about a driver's unknown volumes at a node.
 type unmatched struct {
 	at          driverNode
-	attachments []string // names of the attachments of an unknown volume
-	holds       []string // handles of the volumes with a hold that names the node, and without a VolumeOnNode there
+	attachments []string // of unknown volumes
+	holds       []string // handles of volumes without a VolumeOnNode here whose hold names the node
 	gen         uint64
 }
 
-// unmatchedAt returns the record of a driver at a node for change, made if it is new. A caller that removes
-// something sweeps it.
+// unmatchedAt returns a record for change. A caller that removes something sweeps it.
 func (l *Ledger) unmatchedAt(at driverNode) *unmatched {
 	old := l.facts.unmatched.get(at)
 	if old != nil && old.gen == l.gen {
@@ -52,8 +50,7 @@ func (l *Ledger) sweepUnmatched(rec *unmatched) {
 	}
 }
 
-// volumeNamedBy is the volume that leads to the attachment's name, among the volumes that may be at its
-// node; zero: none.
+// volumeNamedBy is the candidate volume that leads to the attachment's name; zero: none.
 func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	if !strings.HasPrefix(a.Name, attachmentPrefix) {
 		return VolumeID{}
@@ -77,8 +74,7 @@ func (l *Ledger) volumeNamedBy(a *Attachment) VolumeID {
 	return VolumeID{}
 }
 
-// match gives a volume that may be at a node the attachment with its name there, if that attachment's
-// volume is unknown.
+// match gives a volume the attachment with its name, if the attachment's volume is unknown.
 func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	u := l.facts.unmatched.get(driverNode{v.Driver, n})
 	if u == nil || len(u.attachments) == 0 || !v.IsReal() {
@@ -92,8 +88,7 @@ func (l *Ledger) match(now time.Time, t *Touched, v VolumeID, n NodeName) {
 	l.replaceAttachment(now, t, old, old.unpack(), v, true)
 }
 
-// matchEverywhere is match for a volume at any node. Before Complete, the PersistentVolume of any
-// attachment may come later.
+// matchEverywhere is match at any node, from Complete on: before, any PersistentVolume may come later.
 func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
 	if l.facts.complete.IsZero() {
 		return
@@ -103,8 +98,7 @@ func (l *Ledger) matchEverywhere(now time.Time, t *Touched, v VolumeID) {
 	}
 }
 
-// unmatchedNodes are the nodes with attachments of a driver's unknown volumes. There are usually none after
-// Complete.
+// unmatchedNodes are the nodes with a driver's unknown volumes; usually none after Complete.
 func (l *Ledger) unmatchedNodes(driver string) []NodeName {
 	var nodes []NodeName
 	for u := range l.facts.unmatched.all() {
@@ -137,14 +131,14 @@ func (l *Ledger) matchAll(now time.Time, t *Touched) {
 	}
 }
 
-// unmatchedNamed says whether an attachment of an unknown volume has a volume's name at a node.
+// unmatchedNamed says whether an unknown volume's attachment has a volume's name at a node.
 func (l *Ledger) unmatchedNamed(v VolumeID, n NodeName) bool {
 	u := l.facts.unmatched.get(driverNode{v.Driver, n})
 	return u != nil && v.IsReal() && slices.Contains(u.attachments, AttachmentName(v, n))
 }
 
-// noteHold updates which holds name a node without a VolumeOnNode of their volume, for a hold's present node
-// (empty: none) and its former one.
+// noteHold updates the holds that name a node without a VolumeOnNode, for a hold's former and present node
+// (empty: none).
 func (l *Ledger) noteHold(now time.Time, t *Touched, v VolumeID, was, is NodeName) {
 	if was == is {
 		return

@@ -9,8 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attachment with an unseen PersistentVolume is of the volume that leads to its name, from any source
-// and in any order, and of no other volume.
 func TestAttachmentByName(t *testing.T) {
 	disk := ledger.VolumeID{Driver: "d", Handle: "h"}
 	va := ledger.Attachment{
@@ -55,8 +53,6 @@ func TestAttachmentByName(t *testing.T) {
 	}
 }
 
-// The PersistentVolume changes nothing if it agrees with the name. If it names another disk, it was made
-// again, and the attachment is not the new disk's.
 func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 	disk, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "other"}
 	va := ledger.Attachment{Name: ledger.AttachmentName(disk, "n1"), UID: "u", Version: "5", Driver: "d", Node: "n1", PersistentVolume: "late"}
@@ -90,9 +86,8 @@ func TestPersistentVolumeOfAttachmentByName(t *testing.T) {
 	}
 }
 
-// After a PersistentVolume was made again for another disk, a new process does not take an attachment of
-// the first disk for the new disk's, in any order; for a name that follows from no volume, only the
-// PersistentVolume counts. When the first disk becomes known, it is at its node, with one slot.
+// The attachment is not the new disk's. For a name that follows from no volume, only the PersistentVolume
+// counts.
 func TestPersistentVolumeMadeAgainBefore(t *testing.T) {
 	first, second := ledger.VolumeID{Driver: "d", Handle: "first"}, ledger.VolumeID{Driver: "d", Handle: "second"}
 	again := ledger.PersistentVolume{Name: "pv", Version: "6", Volume: second, Access: ledger.AccessNode}
@@ -140,8 +135,6 @@ func TestPersistentVolumeMadeAgainBefore(t *testing.T) {
 	}
 }
 
-// A PersistentVolume that names another volume than before gives this volume the attachment with its
-// name.
 func TestAttachmentByNameOfAnotherVolume(t *testing.T) {
 	before, disk := ledger.VolumeID{Driver: "d", Handle: "before"}, ledger.VolumeID{Driver: "d", Handle: "h"}
 	va := ledger.Attachment{Name: ledger.AttachmentName(disk, "n1"), UID: "u", Version: "5", Driver: "d", Node: "n1", PersistentVolume: "vanished"}
@@ -156,9 +149,7 @@ func TestAttachmentByNameOfAnotherVolume(t *testing.T) {
 	}
 }
 
-// The time without users does not restart when an attachment is found to be of a volume: a volume that was
-// at the node before keeps its time, in any list; a volume first seen in the node's status counts from then
-// on. The time of a volume made in its place is independent of the attachment.
+// A volume's time does not restart when an attachment proves to be its own.
 func TestIdleOfAttachmentMadeForAnother(t *testing.T) {
 	first, second := ledger.VolumeID{Driver: "d", Handle: "first"}, ledger.VolumeID{Driver: "d", Handle: "second"}
 	again := ledger.PersistentVolume{Name: "pv", Version: "6", Volume: second, Access: ledger.AccessNode}

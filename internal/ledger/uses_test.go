@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The disk of these tests, and its replacement.
 var (
 	firstDisk  = ledger.VolumeID{Driver: "d", Handle: "first"}
 	secondDisk = ledger.VolumeID{Driver: "d", Handle: "second"}
@@ -29,12 +28,10 @@ func pvOf(name, version string, v ledger.VolumeID) ledger.PersistentVolume {
 	return ledger.PersistentVolume{Name: name, UID: name + version, Version: version, Volume: v, Access: ledger.AccessNode}
 }
 
-// attachmentAt is of the first disk, for the PersistentVolume pv.
 func attachmentAt(n ledger.NodeName, version string) ledger.Attachment {
 	return ledger.Attachment{Name: ledger.AttachmentName(firstDisk, n), UID: "a-" + string(n), Version: version, Driver: "d", Node: n, PersistentVolume: "pv", Attached: true}
 }
 
-// inlineAt is of the first disk, which its own spec names.
 func inlineAt(n ledger.NodeName, version string) ledger.Attachment {
 	a := attachmentAt(n, version)
 	a.PersistentVolume, a.Inline = "", firstDisk
@@ -57,8 +54,7 @@ func heldBy(version string, n ledger.NodeName, r ledger.Requester) ledger.HoldSe
 	return ledger.HoldSeen{Volume: firstDisk, Hold: ledger.Hold{Version: version, Node: n, Requesters: []ledger.Requester{r}}}
 }
 
-// TestPodUsesWhatItWasStartedWith: the disks that a bound pod uses after its claim or PersistentVolume
-// has gone or was made again, in a process that saw it and in a later one.
+// The claim or PersistentVolume has gone or was made again; also in a later process.
 func TestPodUsesWhatItWasStartedWith(t *testing.T) {
 	reported := ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Reported: []ledger.VolumeID{firstDisk}}
 	secondReported := ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Reported: []ledger.VolumeID{secondDisk}}
@@ -137,7 +133,6 @@ func finished(version string) ledger.Pod {
 	return p
 }
 
-// anothers is the PersistentVolume of the first disk, bound to another claim.
 func anothers() ledger.PersistentVolume { return anothersDisk(firstDisk) }
 
 func anothersDisk(v ledger.VolumeID) ledger.PersistentVolume {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// changeVolumeOnNode changes the VolumeOnNode of v at n, makes it before and removes it after as needed, and
-// updates the node's counted slots.
+// changeVolumeOnNode changes the VolumeOnNode of v at n, makes and removes it as needed, and updates the
+// counted slots.
 func (l *Ledger) changeVolumeOnNode(now time.Time, t *Touched, v VolumeID, n NodeName, change func(*VolumeOnNode)) {
 	if v.IsZero() || n == "" {
 		return
@@ -24,7 +24,7 @@ func (l *Ledger) changeVolumeOnNode(now time.Time, t *Touched, v VolumeID, n Nod
 	}
 	change(&vol.OnNodes[i])
 	after := &vol.OnNodes[i]
-	after.ReportSent = after.ReportSent && !after.Reported // from then on the node itself reports it
+	after.ReportSent = after.ReportSent && !after.Reported // then the node reports it
 	switch {
 	case l.occupied(after):
 		after.idle, after.SawLeave = busy, false
@@ -33,7 +33,7 @@ func (l *Ledger) changeVolumeOnNode(now time.Time, t *Touched, v VolumeID, n Nod
 	}
 	after.Lapsed = after.Reported && (after.Lapsed || before.Reported && l.lapses(&before, after))
 	after.OnlyAsked = l.onlyAsked(after)
-	listed := after.InUse && l.isReady(n) // by a reporting kubelet: from then on its list tells
+	listed := after.InUse && l.isReady(n) // then a reporting kubelet's list tells
 	after.Unlisted = after.MayBeThere(v) && (l.unlisted(after) || after.Unlisted && !listed)
 	if by := l.unlistedBy(after); by != after.UnlistedBy() {
 		after.setOdd(by, after.SawUnknown())
@@ -54,7 +54,7 @@ func (l *Ledger) changeVolumeOnNode(now time.Time, t *Touched, v VolumeID, n Nod
 		node.ownDriver(v.Driver).Occupied += int32(count(has) - count(had))
 	}
 	if had && !has {
-		t.node(n) // others may wait for the slot
+		t.node(n) // for waiters for the slot
 	}
 	if before.OnlyAsked != asked {
 		node.ownDriver(v.Driver).OnlyAsked += int32(count(asked) - count(before.OnlyAsked))
@@ -93,8 +93,8 @@ func (l *Ledger) leave(now time.Time, t *Touched, node *Node, v *Volume) {
 	l.sweepNode(node)
 }
 
-// lapses says whether the own attachment ended, or was made again; not if it was always another volume's,
-// and only its name led here.
+// lapses: the own attachment ended or was made again. False if it was always another volume's, and only its
+// name led here.
 func (l *Ledger) lapses(before, after *VolumeOnNode) bool {
 	was := before.first
 	if !before.HasOwn() || after.HasOwn() && (was == after.first || was.uidText() == after.first.uidText()) {
@@ -104,8 +104,7 @@ func (l *Ledger) lapses(before, after *VolumeOnNode) bool {
 	return is == nil || is.uidText() != was.uidText() || is.at() == was.at()
 }
 
-// occupied says whether a VolumeOnNode has a user other than pending tickets, which come and go at a dead
-// node as well.
+// occupied ignores pending tickets: they also come and go at a dead node.
 func (l *Ledger) occupied(p *VolumeOnNode) bool {
 	for _, u := range p.Users {
 		if u.Pod != "" {
@@ -123,7 +122,7 @@ func (l *Ledger) unlisted(p *VolumeOnNode) bool {
 	return slices.ContainsFunc(p.Users, func(u User) bool { return l.unlistedHolder(u) != nil })
 }
 
-// unlistedHolder is a user's granted ticket; nil: none.
+// unlistedHolder is a user's granted ticket, or nil.
 func (l *Ledger) unlistedHolder(u User) *Ticket {
 	k := l.facts.tickets.get(u.Ticket)
 	if u.Pod != "" || k == nil || k.Phase != TicketGranted {
@@ -132,7 +131,7 @@ func (l *Ledger) unlistedHolder(u User) *Ticket {
 	return k
 }
 
-// unlistedBy is a ticket for which the volume is Unlisted there: the former user, or a later one.
+// unlistedBy is the former or a later ticket that makes the volume Unlisted.
 func (l *Ledger) unlistedBy(p *VolumeOnNode) *Requester {
 	if !p.Unlisted {
 		return nil
@@ -191,7 +190,7 @@ func (n *Node) leave(v VolumeID) {
 	n.sweepDrivers()
 }
 
-// sweepDrivers removes empty driver entries. The last CSINode entry of a driver that left it is remembered.
+// sweepDrivers removes empty entries, but remembers a driver's last CSINode entry.
 func (n *Node) sweepDrivers() {
 	if n.inBulk {
 		return
@@ -201,7 +200,7 @@ func (n *Node) sweepDrivers() {
 	})
 }
 
-// ownDriver returns the driver's entry for change, made if it is new. n and its slices are already owned.
+// ownDriver returns an entry for change, new if needed. n and its slices are owned.
 func (n *Node) ownDriver(name string) *NodeDriver {
 	i, found := n.driver(name)
 	if !found {
@@ -210,7 +209,7 @@ func (n *Node) ownDriver(name string) *NodeDriver {
 	return &n.Drivers[i]
 }
 
-// ownDrivers makes missing entries of drivers. n and its slices are already owned.
+// ownDrivers makes missing entries. n and its slices are owned.
 func (n *Node) ownDrivers(names []string) {
 	slices.Sort(names)
 	had := len(n.Drivers)
@@ -226,8 +225,8 @@ func unknownDriver(name string) NodeDriver {
 	return NodeDriver{DriverOnNode: DriverOnNode{Name: name, Limit: NoLimit}}
 }
 
-// beginBulk prepares a node for many volumes that come or go in one event: entries are made at once, and
-// unused ones stay until the returned function is called. A node may list as many drivers as volumes.
+// beginBulk prepares a node for many volumes: unused entries stay until end. A node may list as many
+// drivers as volumes.
 func (l *Ledger) beginBulk(n NodeName, lists ...[]VolumeID) (end func()) {
 	rec := l.node(n)
 	if rec.inBulk {
@@ -250,7 +249,7 @@ func (l *Ledger) beginBulk(n NodeName, lists ...[]VolumeID) (end func()) {
 	}
 }
 
-// volume returns the record of v for change, made if it is new.
+// volume returns a record for change, new if needed.
 func (l *Ledger) volume(v VolumeID) *Volume {
 	old := l.facts.volumes.get(v)
 	if old != nil && old.gen == l.gen {
@@ -273,7 +272,7 @@ func (l *Ledger) sweep(v *Volume) {
 	}
 }
 
-// node returns the record of n for change, made if it is new.
+// node returns a record for change, new if needed.
 func (l *Ledger) node(n NodeName) *Node {
 	old := l.facts.nodes.get(n)
 	if old != nil && old.gen == l.gen {

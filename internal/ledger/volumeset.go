@@ -4,8 +4,7 @@ package ledger
 
 import "slices"
 
-// volumeSet is a set of volumes: a list if they are few, as nearly always, and a map if a pod or a node
-// names thousands.
+// volumeSet is a list of few volumes, as nearly always, else a map.
 type volumeSet struct {
 	few  []VolumeID
 	many map[VolumeID]struct{}
@@ -14,7 +13,7 @@ type volumeSet struct {
 // fewVolumes is the longest list that is searched.
 const fewVolumes = 16
 
-// setOf is the set of a list's volumes. The list is not copied.
+// setOf does not copy the list.
 func setOf(list []VolumeID) volumeSet {
 	if len(list) <= fewVolumes {
 		return volumeSet{few: slices.Clip(list)}

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// A missing report says nothing.
 func TestNoWord(t *testing.T) {
 	var w *NodeWord
 	var n *Node
@@ -20,8 +19,7 @@ func TestNoWord(t *testing.T) {
 	}
 }
 
-// An unreadable record reports a forgotten volume only if something of that volume is there, and no
-// pod's folder names it.
+// A part of the volume must be there, without a pod's folder.
 func TestForgottenRecords(t *testing.T) {
 	for name, test := range map[string]struct {
 		unread Unread
@@ -43,8 +41,7 @@ func TestForgottenRecords(t *testing.T) {
 	}
 }
 
-// A new object owes its answer from when it is seen. A volume that a partly unreadable report omitted is
-// not unstaged by the next one.
+// A volume that a partly unreadable report omitted is not unstaged by the next.
 func TestWordsInARow(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(1000+s, 0) }
 	l := spoken(edge)
@@ -72,8 +69,7 @@ func TestWordsInARow(t *testing.T) {
 	}
 }
 
-// A report touches all volumes at its node when it begins to answer, or to speak, or has answered; else
-// only volumes with news.
+// A report touches all volumes when it begins to speak or has answered, else only the news.
 func TestWhatAWordTouches(t *testing.T) {
 	word := func(version, boot string, whole bool, look int64, has ...VolumeID) NodeWord {
 		w := wordOf(version, look, 0, has...)
@@ -104,8 +100,7 @@ func TestWhatAWordTouches(t *testing.T) {
 	}
 }
 
-// Unreadable records with unknown names keep a node from speaking, also the second time; a record of a
-// PersistentVolume that comes later is not a pod's own. Each of several names is found.
+// Records with unknown names keep a node from speaking.
 func TestUnreadNames(t *testing.T) {
 	unread := func(version string, list ...Unread) NodeWord {
 		w := wordOf(version, 0, 0)
@@ -144,8 +139,7 @@ func TestUnreadNames(t *testing.T) {
 	}
 }
 
-// A deleted NodeMountReport is forgotten, by its own UID, with its records; and the node, if it has no other
-// facts. A PersistentVolume seen after that is of none of them.
+// Its records go with it, and a node without other facts.
 func TestWordsThatAreGone(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := wordOf("1", 0, 0)
@@ -170,8 +164,7 @@ func TestWordsThatAreGone(t *testing.T) {
 	}
 }
 
-// A look is the first of two unless its question names since when the volume is absent. The highest number
-// is a number.
+// A second look's question names the start of the absence.
 func TestLooksAreFirst(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
@@ -198,7 +191,6 @@ func TestLooksAreFirst(t *testing.T) {
 	}
 }
 
-// A Node's new machine or taints void proofs by force, and touch its volumes.
 func TestNodeStatesThatMatter(t *testing.T) {
 	now := time.Unix(1000, 0)
 	state := func(version string, change func(*NodeState)) NodeState {
@@ -243,8 +235,6 @@ func TestNodeStatesThatMatter(t *testing.T) {
 	}
 }
 
-// Fenced conditions are void once the kubelet may have run since; a proof by a condition ends with that
-// condition, not with a void one.
 func TestSeenConditions(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c := FencedCondition{Type: "Cut", Since: 7}
@@ -272,8 +262,6 @@ func TestSeenConditions(t *testing.T) {
 	}
 }
 
-// A hold that gives a volume without attachments to another machine of the name ends the doubt about
-// the first machine.
 func TestHeldByAnotherMachine(t *testing.T) {
 	now, iscsi := time.Unix(1000, 0), VolumeID{"kubernetes.io/iscsi", "h"}
 	for name, test := range map[string]struct {
@@ -312,7 +300,7 @@ func TestHeldByAnotherMachine(t *testing.T) {
 	}
 }
 
-// A proof about an unknown volume leaves it unknown; the kubelet's list still says whether it is in use.
+// The kubelet's list still says whether it is in use.
 func TestUnreportedInDoubt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, unknown := range []bool{true, false} {
@@ -325,8 +313,7 @@ func TestUnreportedInDoubt(t *testing.T) {
 	}
 }
 
-// Another boot ends doubts of its machine, or of an unknown machine. A machine that a Node names first, or
-// no longer, is not another one.
+// A machine named first, or no longer, is not another.
 func TestDoubtsThatABootEnds(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
@@ -368,8 +355,7 @@ func TestDoubtsThatABootEnds(t *testing.T) {
 	}
 }
 
-// The time at which too many nodes were last unreachable is kept, also for a zone without nodes; only
-// volumes at the zone's unreachable nodes are touched.
+// Only volumes at the zone's unreachable nodes are touched.
 func TestLifted(t *testing.T) {
 	now := start.Add(time.Hour)
 	l := New()
@@ -413,8 +399,7 @@ func TestLifted(t *testing.T) {
 	}
 }
 
-// An unreadable record may be of any volume attached for a PersistentVolume of its name, also if that names
-// another disk now, and only the attachment's name identifies the volume: in any order of events.
+// It may be of any volume attached under the PersistentVolume's name.
 func TestUnreadOfAReplacedDisk(t *testing.T) {
 	first, second := VolumeID{"d", "h1"}, VolumeID{"d", "h2"}
 	attached := Attachment{Name: AttachmentName(first, "n"), UID: proofUID("a"), Version: "1", Driver: "d", Node: "n", PersistentVolume: "pv", Attached: true}

@@ -14,32 +14,32 @@ const (
 	labelZone   = "topology.kubernetes.io/zone"
 )
 
-// Zone is where a node is, by its labels; zero for nodes without them.
+// Zone is a node's place by its labels; zero without them.
 type Zone struct {
 	Region, Name string
-	Whole        bool // no zone, but the whole cluster
+	Whole        bool // the whole cluster
 }
 
-// ZoneNodes counts the nodes of a zone, or of the whole cluster. An unreachable node that is known to
-// be off or fenced counts in neither number.
+// ZoneNodes counts the nodes of a zone, or of the whole cluster, without unreachable nodes known to be off
+// or fenced.
 type ZoneNodes struct {
 	Zone
 	Nodes       int32
-	Unreachable int32 // the unreachable nodes among them, see Node.Unreachable
+	Unreachable int32 // see Node.Unreachable
 
-	lifted time.Time // when too many were last unreachable, as this process saw it end
+	lifted time.Time // when this process last saw too many unreachable nodes end
 }
 
-// MaxUnreachablePercent is the share of a zone's nodes, and of the whole cluster's, that may be unreachable
-// at once while a policy's AfterUnreachable runs: the share at which kube-controller-manager considers a
-// zone disrupted (--unhealthy-zone-threshold).
+// MaxUnreachablePercent is the share of a zone's or the cluster's nodes that may be unreachable while
+// AfterUnreachable runs. At this share kube-controller-manager considers a zone disrupted
+// (--unhealthy-zone-threshold).
 const MaxUnreachablePercent = 55
 
-// minUnreachable is the number of unreachable nodes that is never too large a share (kubernetes
-// pkg/controller/nodelifecycle, ComputeZoneState).
+// minUnreachable unreachable nodes are never too many (kubernetes pkg/controller/nodelifecycle,
+// ComputeZoneState).
 const minUnreachable = 2
 
-// TooMany says whether too many of the nodes are unreachable for a policy's AfterUnreachable to run.
+// TooMany says whether too many nodes are unreachable for AfterUnreachable to run.
 func (z *ZoneNodes) TooMany() bool {
 	return z != nil && z.Unreachable > minUnreachable && int64(z.Unreachable)*100 > MaxUnreachablePercent*int64(z.Nodes)
 }
@@ -47,14 +47,12 @@ func (z *ZoneNodes) TooMany() bool {
 // Zones iterates over the zones with nodes, and the whole cluster, unordered.
 func (s Snapshot) Zones() iter.Seq[*ZoneNodes] { return s.facts.zones.all() }
 
-// ZoneNodes are the numbers of a node's zone and of the whole cluster; nil where no node
-// counts.
+// ZoneNodes are the numbers of a node's zone and of the cluster; nil where no node counts.
 func (s Snapshot) ZoneNodes(n *Node) [2]*ZoneNodes {
 	return [2]*ZoneNodes{s.facts.zones.get(n.zone()), s.facts.zones.get(Zone{Whole: true})}
 }
 
-// TooMany is the zone of a node, or the whole cluster, where too many nodes are unreachable. False:
-// neither.
+// TooMany is the node's zone, or the cluster, with too many unreachable nodes. False: neither.
 func (s Snapshot) TooMany(n *Node) (Zone, bool) {
 	for _, z := range s.ZoneNodes(n) {
 		if z.TooMany() {
@@ -64,8 +62,8 @@ func (s Snapshot) TooMany(n *Node) (Zone, bool) {
 	return Zone{}, false
 }
 
-// Lifted is when too many nodes of a node's zone, or of the whole cluster, were last unreachable; zero:
-// never, as far as this process has seen it end.
+// Lifted is the last end of too many unreachable nodes in a node's zone or the cluster; zero: this process
+// saw none.
 func (s Snapshot) Lifted(n *Node) time.Time {
 	var at time.Time
 	for _, z := range s.ZoneNodes(n) {
@@ -76,20 +74,18 @@ func (s Snapshot) Lifted(n *Node) time.Time {
 	return at
 }
 
-// zone is where the node is, or was.
+// zone is the node's present or last zone.
 func (n *Node) zone() Zone {
 	return Zone{Region: n.Labels[labelRegion], Name: n.Labels[labelZone]}
 }
 
-// leaseLasts is the default duration of a kubelet's Lease without renewal (KubeletConfiguration,
-// nodeLeaseDurationSeconds). It is less than any time of AfterUnreachable: nodes that fall silent together
-// all count before that time is over for one.
+// leaseLasts is the default of KubeletConfiguration, nodeLeaseDurationSeconds. It is less than any
+// AfterUnreachable: nodes that fall silent together all count before that time is over for the first.
 const leaseLasts = 40 * time.Second
 
-// Unreachable says whether the node's kubelet was not heard lately: the condition for a policy's
-// AfterUnreachable, without a clock, so that nodes can be counted. The node controller says so
-// (Ready=Unknown), unless the Lease is seen to be renewed; or the node is not Ready by its own word, and
-// its Lease stands still; or its Node is deleted, and volumes may be there.
+// Unreachable says whether the node's kubelet was not heard lately, without a clock, so that nodes can be
+// counted. A renewed Lease outweighs the node controller's Ready=Unknown. A deleted Node counts if volumes
+// may be there.
 func (n *Node) Unreachable() bool {
 	still := n.LeaseRead.Sub(n.RenewedAt) >= leaseLasts
 	switch {
@@ -124,7 +120,7 @@ func (n *Node) count() counted {
 	return counted{n.zone(), 1, 0}
 }
 
-// recount updates the numbers of a node's zone after a change. The record is owned.
+// recount updates the numbers of a changed node's zone. The record is owned.
 func (l *Ledger) recount(now time.Time, t *Touched, n *Node) {
 	was, is := n.counted, n.count()
 	if was == is {
@@ -141,8 +137,7 @@ func (l *Ledger) recount(now time.Time, t *Touched, n *Node) {
 	l.changeZone(now, t, Zone{Whole: true}, nodes, unreachable)
 }
 
-// changeZone adds to the numbers of a zone, notes when no longer too many nodes are unreachable there, and
-// touches the volumes at its unreachable nodes when that changes.
+// changeZone touches the volumes at the zone's unreachable nodes when "too many" changes.
 func (l *Ledger) changeZone(now time.Time, t *Touched, zone Zone, nodes, unreachable int32) {
 	if nodes == 0 && unreachable == 0 {
 		return
@@ -168,8 +163,7 @@ func (l *Ledger) changeZone(now time.Time, t *Touched, zone Zone, nodes, unreach
 	}
 }
 
-// forgetLifted forgets when too many nodes were unreachable: before Complete, the first nodes may be the
-// unreachable ones.
+// forgetLifted: before Complete, the first nodes may be the unreachable ones.
 func (l *Ledger) forgetLifted() {
 	var list []ZoneNodes
 	for z := range l.facts.zones.all() {
@@ -183,7 +177,7 @@ func (l *Ledger) forgetLifted() {
 	}
 }
 
-// touchUnreachable touches the volumes at the unreachable nodes of a zone. It looks at all nodes.
+// touchUnreachable looks at all nodes.
 func (l *Ledger) touchUnreachable(t *Touched, zone Zone) {
 	for n := range l.facts.nodes.all() {
 		if (zone.Whole || n.zone() == zone) && n.Unreachable() {

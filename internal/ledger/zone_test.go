@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A node is unreachable for as long as its kubelet is not heard, regardless of the Node's state; its
-// silence is unexplained without evidence.
+// The Node's state does not count. Silence without evidence is unexplained.
 func TestUnreachable(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	is := func(change func(*NodeState)) NodeState {
@@ -70,7 +69,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A share counts for more than two nodes, and for the whole cluster as well.
+// Shares need more than two nodes, and the whole cluster counts too.
 func TestTooMany(t *testing.T) {
 	zone, whole := Zone{Name: "a"}, Zone{Whole: true}
 	for name, test := range map[string]struct {
@@ -97,7 +96,6 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// storm is a cluster of ten nodes with a volume each, the even nodes in zone a.
 func storm() *Ledger {
 	l := New()
 	for i := range 10 {
@@ -115,8 +113,7 @@ func stormNode(i int, version string, ready Readiness) NodeState {
 	}
 }
 
-// Volumes at unreachable nodes are touched when there are too many such nodes, and when there are no
-// longer, and not with every node that comes or goes.
+// The limit's crossing touches, not every node.
 func TestTooManyUnreachable(t *testing.T) {
 	of := func(touched Touched, i int) bool {
 		return slices.Contains(touched.Volumes, VolumeID{"d", fmt.Sprintf("n%d", i)}) && slices.Contains(touched.Nodes, NodeName(fmt.Sprintf("n%d", i)))
@@ -146,7 +143,7 @@ func TestTooManyUnreachable(t *testing.T) {
 	}
 }
 
-// Zones of one or two nodes show nothing about a network; the whole cluster does.
+// Zones of one or two nodes show nothing.
 func TestTooManyOfTheCluster(t *testing.T) {
 	l := New()
 	for i := range 5 {
@@ -171,7 +168,7 @@ func TestTooManyOfTheCluster(t *testing.T) {
 	}
 }
 
-// A new process that sees the unreachable nodes of a zone first has not seen the end of an outage.
+// A new process has not seen the end of an outage.
 func TestTooManyBeforeAllIsSeen(t *testing.T) {
 	l := New()
 	for i := range 10 {

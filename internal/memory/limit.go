@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory keeps a process within its container's memory.
-//
-// Reads: the limit of its cgroup. Decides: how large the heap may become before the
-// garbage collector works harder. Writes: that setting of this process.
+// Package memory keeps a process within its container's memory. It reads the limit of the cgroup, and sets
+// the heap size at which the garbage collector works harder.
 package memory
 
 import (
@@ -16,14 +14,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// memoryFiles is where a container finds how much memory it may use, below the root: in
-// cgroup v2, and in v1.
 func memoryFiles() []string {
 	return []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"}
 }
 
-// unlimited is what v1 says when there is no limit, rounded to pages: as much as
-// fits. No machine has that.
+// unlimited: v1 without a limit says a number above this.
 const unlimited = 1 << 60
 
 // memoryLimit is this container's memory in bytes; false if unlimited.
@@ -39,10 +34,8 @@ func memoryLimit(root fs.FS) (int64, bool) {
 	return 0, false
 }
 
-// KeepWithinLimit has the garbage collector work harder as the heap nears nine tenths
-// of what the container may use, unless GOMEMLIMIT says something else: it would
-// let the heap double before it begins, and in a large cluster a start takes in
-// everything at once.
+// KeepWithinLimit has the garbage collector work harder as the heap nears nine tenths of the container's
+// memory, unless GOMEMLIMIT is set. Otherwise the heap could double first.
 func KeepWithinLimit(log klog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

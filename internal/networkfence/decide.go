@@ -17,43 +17,43 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// State is everything that is decided on.
+// State has the facts for a decision.
 type State struct {
 	Snapshot ledger.Snapshot
 	Now      time.Time
 	Fences   []Fence
-	// Clients are those of the CSIAddonsNodes, and those of a node that is not Ready after the deletion
-	// of its CSIAddonsNode: csi-addons deletes objects that it can't reach for long.
+	// Clients are those of the CSIAddonsNodes, kept for a node that is not Ready: csi-addons deletes
+	// objects that it can't reach for long.
 	Clients []Clients
-	// Classes are the drivers of the NetworkFenceClasses.
+	// Classes are the drivers by NetworkFenceClass.
 	Classes map[string]string
-	// Addresses are those that the Nodes name.
+	// Addresses are those in the Nodes.
 	Addresses map[ledger.NodeName][]netip.Addr
 }
 
-// Verb is what an Action does.
+// Verb is the kind of an Action.
 type Verb uint8
 
 const (
 	// Make creates a NetworkFence.
 	Make Verb = iota
-	// Confirm notes in it that the storage has confirmed it, and the machine's boot.
+	// Confirm notes in it the storage's confirmation and the machine's boot.
 	Confirm
-	// Doubt notes in it that it does not count any more: the same client may have been let in.
+	// Doubt notes in it that it no longer counts: the same client may have been let in.
 	Doubt
-	// Mark sets the condition of the Node that its machine is cut off.
+	// Mark sets the Node's condition that its machine is cut off.
 	Mark
 	// Unmark takes that condition away.
 	Unmark
 	// NoteLook notes in the NetworkFence the number of the question to the node's moorage-node.
 	NoteLook
-	// AskLook asks it.
+	// AskLook asks that question.
 	AskLook
 	// End notes in the NetworkFence that nothing follows from it any more.
 	End
-	// Unfence has the NetworkFence ask the storage to let the machine in again.
+	// Unfence asks the storage to let the machine in again.
 	Unfence
-	// Delete deletes a NetworkFence that has nothing to do any more.
+	// Delete deletes a finished NetworkFence.
 	Delete
 )
 
@@ -66,28 +66,27 @@ type Action struct {
 	Do     Verb
 	Node   ledger.NodeName
 	Driver string
-	// Name is the NetworkFence's. UID and Version are of the written object at the decision: of the
-	// NetworkFence; of the Node for Mark and Unmark; of the NodeMountReport for AskLook.
+	// Name is the NetworkFence's. UID and Version are the written object's: the Node for Mark and Unmark,
+	// the NodeMountReport for AskLook, else the NetworkFence.
 	Name, UID, Version string
 	// For Make.
 	Class string
 	CIDRs []netip.Prefix
-	// For Make, Confirm and Doubt, and for NoteLook and AskLook with the look.
+	// For Make, Confirm and Doubt; for NoteLook and AskLook with the look.
 	Machine rules.CutMachine
 }
 
 // ConditionType is the type of the Node's condition that the driver's storage has cut its machine off.
 func (a Action) ConditionType() string { return v1alpha1.NetworkFencePrefix + a.Driver }
 
-// Trouble is why a fence that is due is not made, or does not count.
+// Trouble is why a due fence is not made, or does not count.
 type Trouble struct {
 	Node    ledger.NodeName
 	Driver  string
 	Message string
 }
 
-// Decide returns the due writes, the obstacles of a fence, and the time after which to decide again
-// without a change; 0: not before.
+// Decide returns the due writes, the obstacles of a fence, and the time until the next decision; 0: none.
 func (s State) Decide() (actions []Action, troubles []Trouble, again time.Duration) {
 	d := decider{State: s}
 	d.locate()
@@ -97,7 +96,6 @@ func (s State) Decide() (actions []Action, troubles []Trouble, again time.Durati
 	return d.actions, d.troubles, d.again
 }
 
-// decider is a decision under way.
 type decider struct {
 	State
 	at       map[place][]Clients // of a node and a driver
@@ -107,17 +105,15 @@ type decider struct {
 	again    time.Duration
 }
 
-// place is a node and a driver.
 type place struct {
 	node   ledger.NodeName
 	driver string
 }
 
-// nodeID is what a driver calls a node.
 type nodeID struct{ driver, id string }
 
-// locate finds the nodes of all clients: the node that the driver has registered by that ID, or with
-// that name. An ID of several nodes counts for none.
+// locate finds a client's node by the driver's registered ID or by name. An ID of several nodes counts for
+// none.
 func (d *decider) locate() {
 	ids := map[nodeID][]ledger.NodeName{}
 	for n := range d.Snapshot.Nodes() {
@@ -142,9 +138,7 @@ func (d *decider) locate() {
 	}
 }
 
-// places lists where anything may be to be done: where a fence is due, or ours, where the
-// Node says that the machine is cut off, or where a NetworkFence has a client of the node;
-// sorted.
+// places lists all places that may need work, sorted.
 func (d *decider) places() []place {
 	set := map[place]bool{}
 	drivers := d.drivers()
@@ -178,7 +172,6 @@ func (d *decider) places() []place {
 	return list
 }
 
-// overlaps says whether any of a driver's clients lies within CIDRs.
 func (c *Clients) overlaps(cidrs []netip.Prefix) bool {
 	for _, list := range c.OfClass {
 		if overlap(list, cidrs) {
@@ -188,7 +181,6 @@ func (c *Clients) overlaps(cidrs []netip.Prefix) bool {
 	return false
 }
 
-// drivers are the drivers with a NetworkFenceClass in their policy.
 func (d *decider) drivers() map[string]bool {
 	set := map[string]bool{}
 	for p := range d.Snapshot.Policies() {
@@ -199,8 +191,7 @@ func (d *decider) drivers() map[string]bool {
 	return set
 }
 
-// driverOf is the driver of a fence: its class's, which comes before the driver that it names itself;
-// empty if the class is unknown.
+// driverOf is empty if the class is unknown.
 func (d *decider) driverOf(f Fence) string {
 	if f.Class != "" {
 		return d.Classes[f.Class]
@@ -208,7 +199,7 @@ func (d *decider) driverOf(f Fence) string {
 	return f.Driver
 }
 
-// decide decides on one place: one write at a time of each object.
+// decide decides on a place, with one write of each object at a time.
 func (d *decider) decide(p place) {
 	n := d.Snapshot.Node(p.node)
 	class := rules.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
@@ -237,7 +228,7 @@ func (d *decider) decide(p place) {
 	}
 }
 
-// leaving decides on a place's fences of Moorage, and lists the fences without further effect.
+// leaving also lists the fences without further effect.
 func (d *decider) leaving(p place, marked bool) (names []string) {
 	for _, f := range d.Fences {
 		if !f.Ours || f.Machine.Node != p.node || f.Machine.Driver != p.driver {
@@ -276,15 +267,15 @@ func (d *decider) leaving(p place, marked bool) (names []string) {
 	return names
 }
 
-// end is the next step of a fence without further effect: the Node's condition goes, then that is noted
-// for good, and then the storage is asked.
+// end is the next step of a fence without further effect: the Node's condition goes, then End is noted,
+// then the storage is asked.
 func (d *decider) end(p place, f Fence, marked bool, act func(Action)) {
 	switch {
 	case marked && !f.Over:
 	case !f.Over:
 		act(Action{Do: End})
 	case d.keptOut(f):
-		act(Action{Do: Delete}) // to delete a NetworkFence does not unfence
+		act(Action{Do: Delete}) // this does not unfence
 	case marked: // by a fence of others that has some of the clients
 	default:
 		if other := d.sharesStorage(f); other != "" {
@@ -302,9 +293,8 @@ func orSilent(message string) string {
 	return message
 }
 
-// ends says whether a fence of ours has done its work: the machine may reach the storage, or the node
-// was Ready again before the storage confirmed anything, or its confirmation can't be told from an
-// earlier one.
+// ends says whether a fence of ours has done its work, or its confirmation can't be told from an earlier
+// one.
 func (d *decider) ends(f Fence, act func(Action)) bool {
 	n, m := d.Snapshot.Node(f.Machine.Node), f.Machine
 	if !f.Confirmed && !f.Void {
@@ -335,9 +325,8 @@ func (d *decider) ends(f Fence, act func(Action)) bool {
 	return false
 }
 
-// sharesStorage is the name of a fence that has the same client cut off, be it of another driver,
-// and is not over; empty: there is none. Two drivers may have one storage, which lets the
-// client in for both.
+// sharesStorage names a fence of any driver that still cuts off the same client; empty: none. Two drivers
+// may have one storage.
 func (d *decider) sharesStorage(f Fence) string {
 	for _, other := range d.Fences {
 		if other.Name == f.Name || !other.Fenced || other.Deleting || !overlap(other.CIDRs, f.CIDRs) {
@@ -352,8 +341,8 @@ func (d *decider) sharesStorage(f Fence) string {
 	return ""
 }
 
-// keptOut says whether confirmed NetworkFences of others have all of a fence's clients cut off: then
-// they must not be let in.
+// keptOut says whether others' confirmed NetworkFences cut off all of a fence's clients: then don't let
+// them in.
 func (d *decider) keptOut(f Fence) bool {
 	var cidrs []netip.Prefix
 	for _, other := range d.Fences {
@@ -368,8 +357,8 @@ func overlap(a, b []netip.Prefix) bool {
 	return slices.ContainsFunc(a, func(p netip.Prefix) bool { return slices.ContainsFunc(b, p.Overlaps) })
 }
 
-// counts says whether the storage has confirmed a NetworkFence, without a later request. A confirmation
-// stays valid though a later try fails, for it unfences nothing.
+// counts says whether the storage has confirmed a NetworkFence without a later request. A later failed try
+// unfences nothing.
 func (f Fence) counts() bool {
 	asked := f.Fenced && !f.Changed && !f.Deleting && !f.Unreadable
 	if f.Ours {
@@ -378,9 +367,8 @@ func (f Fence) counts() bool {
 	return asked && f.Succeeded && !f.Unfenced
 }
 
-// cutBy says whether the storage of a driver has cut off all of a node's clients of it, and by which
-// fence. A driver with several classes may have several storages, and no fact says which has a volume:
-// then none counts.
+// cutBy says whether a driver's storage has cut off all of a node's clients, and by which fence. With
+// several classes none counts: no fact says whose storage has a volume.
 func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string) (by Fence, cut bool) {
 	if n == nil || !n.Exists || class == "" || d.severalClasses(p) != "" {
 		return Fence{}, false
@@ -402,7 +390,7 @@ func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string)
 		}
 	}
 	switch letIn := d.letIn(cidrs); {
-	case len(cidrs) == 0 || len(listed) == 0 && !ours: // what Moorage fenced was all that there was
+	case len(cidrs) == 0 || len(listed) == 0 && !ours: // Moorage's fence covered all
 		return Fence{}, false
 	case !covers(cidrs, listed):
 		d.say(p, "NetworkFence %s does not count: the driver lists clients of the node now that it does not cut off", by.Name)
@@ -414,8 +402,7 @@ func (d *decider) cutBy(n *ledger.Node, p place, class string, leaving []string)
 	return by, true
 }
 
-// severalClasses is another NetworkFenceClass of a driver beside its policy's, or one with clients of
-// the node; empty: there is none.
+// severalClasses names another NetworkFenceClass of the driver, or with clients of the node; empty: none.
 func (d *decider) severalClasses(p place) string {
 	class := rules.PolicyFor(d.Snapshot, p.driver, "").NetworkFence.Class
 	var others []string
@@ -437,8 +424,8 @@ func (d *decider) severalClasses(p place) string {
 	return slices.Min(others)
 }
 
-// letIn is the name of a NetworkFence of any driver that asks to let any of these clients in, since two
-// drivers may have one storage: csi-addons asks again whenever it starts. Empty: there is none.
+// letIn names a NetworkFence of any driver that asks to let any of these clients in; empty: none. Two
+// drivers may have one storage, and csi-addons asks at each start.
 func (d *decider) letIn(cidrs []netip.Prefix) string {
 	for _, f := range d.Fences {
 		if !f.Fenced && !f.Deleting && overlap(f.CIDRs, cidrs) {
@@ -448,7 +435,6 @@ func (d *decider) letIn(cidrs []netip.Prefix) string {
 	return ""
 }
 
-// covers says whether each of a list lies within one of cidrs.
 func covers(cidrs, list []netip.Prefix) bool {
 	for _, p := range list {
 		if !slices.ContainsFunc(cidrs, func(c netip.Prefix) bool { return c.Bits() <= p.Bits() && c.Contains(p.Addr()) }) {
@@ -458,8 +444,7 @@ func covers(cidrs, list []netip.Prefix) bool {
 	return true
 }
 
-// listed are the CIDRs of a driver's clients at a node, by its CSIAddonsNodes for a class; false if one
-// of them can't be read.
+// listed is false if a CIDR is unreadable.
 func (d *decider) listed(p place, class string) (list []netip.Prefix, read bool) {
 	for _, c := range d.at[p] {
 		if c.Unreadable[class] {
@@ -478,8 +463,6 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return a.Bits() - b.Bits()
 }
 
-// makeDue makes the fence that is due at a node, unless one is there already, or something
-// stands in the way.
 func (d *decider) makeDue(n *ledger.Node, p place, due rules.FenceDue) {
 	if slices.ContainsFunc(d.Fences, func(f Fence) bool { return f.Ours && f.Machine.Node == p.node && f.Machine.Driver == p.driver }) {
 		return
@@ -513,8 +496,7 @@ func (d *decider) makeDue(n *ledger.Node, p place, due rules.FenceDue) {
 	}
 }
 
-// overlapped is another owner of an address, or of a client of any driver, within the range to cut off:
-// another node, or an ID of an uncertain node; empty: none.
+// overlapped names another owner of an address or client within the range, of any driver; empty: none.
 func (d *decider) overlapped(p place, cidrs []netip.Prefix) string {
 	var found []string
 	for name, addresses := range d.Addresses {
@@ -540,7 +522,6 @@ func (d *decider) overlapped(p place, cidrs []netip.Prefix) string {
 	return slices.Min(found)
 }
 
-// fenceName is the name of a machine's NetworkFence: one for each boot.
 func fenceName(m rules.CutMachine) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{m.Driver, m.NodeUID, m.SystemUUID, m.BootID}, "\x00")))
 	return "moorage-" + hex.EncodeToString(sum[:10])

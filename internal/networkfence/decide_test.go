@@ -22,7 +22,6 @@ const driver = "rbd.example.com"
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// scene is a cluster of three nodes with a volume at the first, and what csi-addons says.
 type scene struct {
 	now     time.Time
 	ledger  *ledger.Ledger
@@ -75,7 +74,6 @@ func (s *scene) dies() {
 	s.node("a", func(n *ledger.NodeState) { n.Ready, n.ReadySince = ledger.ReadyUnknown, 2 })
 }
 
-// comesBack has the node be Ready again, in a boot.
 func (s *scene) comesBack(boot string) {
 	s.node("a", func(n *ledger.NodeState) { n.ReadySince, n.BootID = 3, boot })
 }
@@ -95,7 +93,6 @@ func addon(nodeID, class string, cidrs ...string) *unstructured.Unstructured {
 	}}
 }
 
-// others is another maker's NetworkFence.
 func others(name, state string, cidrs ...string) *unstructured.Unstructured {
 	o := Action{Name: name, Class: "rbd", CIDRs: func() []netip.Prefix { p, _ := prefixes(cidrs); return p }()}.Object()
 	o.SetAnnotations(nil)
@@ -121,7 +118,6 @@ func (s *scene) state() State {
 	return state
 }
 
-// decide returns the decisions, and the obstacles, in words.
 func (s *scene) decide() (did []string, troubles []string) {
 	actions, said, _ := s.state().Decide()
 	for _, a := range actions {
@@ -140,7 +136,6 @@ func (s *scene) expect(t *testing.T, when string, want ...string) {
 	}
 }
 
-// do carries the decisions out, like the API server, and returns them.
 func (s *scene) do(t *testing.T) []string {
 	t.Helper()
 	actions, _, _ := s.state().Decide()
@@ -197,7 +192,6 @@ func (s *scene) carryOut(t *testing.T, a Action) {
 	}
 }
 
-// fenced is a node that was cut off and says so.
 func fenced(t *testing.T) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -212,8 +206,6 @@ func fenced(t *testing.T) *scene {
 	return s
 }
 
-// From the time of the policy to the end: made, confirmed, marked; and after another boot unmarked,
-// unfenced, deleted. Each step follows from its predecessor.
 func TestWholeLife(t *testing.T) {
 	s := newScene(t)
 	s.policy("rbd", time.Minute)
@@ -247,8 +239,7 @@ func TestWholeLife(t *testing.T) {
 	}
 }
 
-// Only a fence that the storage has confirmed, with an unchanged request, and that covers all clients
-// of the node, says that its machine is cut off.
+// A confirmed fence with an unchanged request must cover all clients of the node.
 func TestWhatCounts(t *testing.T) {
 	good := func() *unstructured.Unstructured {
 		return answers(others("x", stateFenced, "10.0.0.1/32"), succeeded, "fencing operation successful")
@@ -324,7 +315,7 @@ func TestWhatCounts(t *testing.T) {
 		if got := slices.Contains(did, "mark a"); got != test.counts {
 			t.Errorf("%s: %q %q", name, did, troubles)
 		}
-		// Schedulers believe a node's condition: one that does not count is removed.
+		// Schedulers believe a node's condition: a void condition is removed.
 		s.node("a", func(n *ledger.NodeState) { n.CutOff = []string{driver} })
 		if did, _ := s.decide(); slices.Contains(did, "unmark a") == test.counts {
 			t.Errorf("%s, and the node says so: %q", name, did)
@@ -332,7 +323,6 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// When a fence is made, and its obstacles.
 func TestMake(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -391,8 +381,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// A machine that was cut off may reach the storage again only after another boot, or when its
-// moorage-node has looked since it was Ready again and has found nothing.
+// Another boot, or an empty look by moorage-node since Ready, lets the machine in.
 func TestUnfencing(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -450,8 +439,7 @@ func TestUnfencing(t *testing.T) {
 	}
 }
 
-// Two drivers may have one storage: clients that one driver's fence cuts off are let in only when the
-// other's may be as well.
+// Common clients are let in only when both fences allow it.
 func TestUnfencingOfOneStorage(t *testing.T) {
 	s := fenced(t)
 	s.classes["fs"] = "fs.example.com"
@@ -483,8 +471,6 @@ func TestUnfencingOfOneStorage(t *testing.T) {
 	}
 }
 
-// A node that is Ready again before the storage has confirmed anything is let in at once:
-// nothing has followed from that fence.
 func TestReadyBeforeConfirmed(t *testing.T) {
 	s := newScene(t)
 	s.dies()
@@ -497,7 +483,6 @@ func TestReadyBeforeConfirmed(t *testing.T) {
 	s.expect(t, "Ready, and changed since, so that it never will be confirmed", "end a")
 }
 
-// An object of another shape than csi-addons' API reads as empty, and nothing panics.
 func TestOddObjects(t *testing.T) {
 	for _, odd := range []any{nil, "x", int64(7), []any{"x", nil, int64(1)}, map[string]any{"x": nil}} {
 		for _, path := range [][]string{{"spec"}, {"status"}, {"spec", "cidrs"}, {"spec", "driver"}, {"spec", "driver", "name"}, {"status", "networkFenceClientStatus"}} {
@@ -517,7 +502,6 @@ func TestOddObjects(t *testing.T) {
 	}
 }
 
-// Schedulers read the condition's type.
 func TestCondition(t *testing.T) {
 	if got := (Action{Driver: driver}).ConditionType(); got != v1alpha1.NetworkFencePrefix+driver {
 		t.Error(got)
@@ -527,9 +511,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// csi-addons writes the whole object when it sets its finalizer, with each field of its Go type that
-// has no omitempty or is no pointer. Moorage's objects have them already: otherwise that write would
-// count as a change of the spec, and no fence of ours would ever count.
+// csi-addons writes fields without omitempty with its finalizer. Moorage sets them at once: otherwise the
+// spec would change, and no fence would count.
 func TestMadeAsCSIAddonsWritesIt(t *testing.T) {
 	spec := Action{Do: Make, Name: "x", Class: "rbd"}.Object().Object["spec"].(map[string]any)
 	want := map[string]any{"networkFenceClassName": "rbd", "driver": "", "fenceState": "Fenced", "cidrs": []any{}, "secret": map[string]any{}}

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// with changes an object.
 func with(o *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	for _, change := range changes {
 		change(o)
@@ -31,7 +30,6 @@ func ofClass(class string) func(*unstructured.Unstructured) {
 	}
 }
 
-// marked is another fence of ours, as the first one is, with changed annotations.
 func (s *scene) marked(name string, changes map[string]string, more ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	o := s.fences[0].DeepCopy()
 	o.SetName(name)
@@ -43,8 +41,7 @@ func (s *scene) marked(name string, changes map[string]string, more ...func(*uns
 	return with(o, more...)
 }
 
-// A node's condition goes on to count if Moorage fenced all its clients, the Node is the same, and all
-// present clients are covered.
+// Moorage fenced all its clients, the Node is the same, and all present clients are covered.
 func TestWhatGoesOnToCount(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -90,8 +87,6 @@ func TestWhatGoesOnToCount(t *testing.T) {
 	}
 }
 
-// A client that was let in since is not cut off any more, also when the request is gone: that is noted
-// before. The fence ends as others do.
 func TestLetInSinceIsForGood(t *testing.T) {
 	for name, confirmed := range map[string]bool{"confirmed before": true, "not confirmed before": false} {
 		s := newScene(t)
@@ -120,7 +115,7 @@ func TestLetInSinceIsForGood(t *testing.T) {
 	}
 }
 
-// A client that is being let in is not fenced: the storage might let it in last.
+// The storage might let it in last.
 func TestNoFenceWhileItIsLetIn(t *testing.T) {
 	s := newScene(t)
 	s.classes["fs"] = "fs.example.com"
@@ -134,8 +129,6 @@ func TestNoFenceWhileItIsLetIn(t *testing.T) {
 	s.expect(t, "once that is over", "make a")
 }
 
-// A NetworkFence of the name that one would have, without Moorage's annotations, is told, and
-// nothing is tried again and again.
 func TestAnnotationsLost(t *testing.T) {
 	s := newScene(t)
 	s.dies()
@@ -146,8 +139,7 @@ func TestAnnotationsLost(t *testing.T) {
 	}
 }
 
-// A machine that shares its systemUUID with another node's is not let in because a machine with its
-// Node's name has booted.
+// Another machine with the Node's name has booted.
 func TestClonedMachineStaysFenced(t *testing.T) {
 	s := newScene(t)
 	same := func(n *ledger.NodeState) { n.SystemUUID = "03000200-0400-0500-0006-000700080009" }
@@ -163,8 +155,7 @@ func TestClonedMachineStaysFenced(t *testing.T) {
 	}
 }
 
-// While the storage confirms, another machine may report under the name: its boot is not noted as the
-// first machine's.
+// Another machine may report under the name during the confirmation.
 func TestBootOfAnotherMachineIsNotNoted(t *testing.T) {
 	s := newScene(t)
 	s.dies()
@@ -181,8 +172,7 @@ func TestBootOfAnotherMachineIsNotNoted(t *testing.T) {
 	}
 }
 
-// The time of a policy that has networkFence only starts again when fewer nodes are unreachable: the
-// others that are about to come back were not heard yet.
+// The other returning nodes were not heard yet.
 func TestTimeBeginsAnewWhenTheBrakeIsLifted(t *testing.T) {
 	s := newScene(t)
 	s.policy("rbd", 20*time.Second)
@@ -196,8 +186,7 @@ func TestTimeBeginsAnewWhenTheBrakeIsLifted(t *testing.T) {
 	s.expect(t, "later", "make a")
 }
 
-// Once it is noted that nothing follows from a fence, the storage is asked, but where another
-// fence needs the client out.
+// The storage is asked, unless another fence needs the client out.
 func TestHowItEnds(t *testing.T) {
 	good := func(o *unstructured.Unstructured) { answers(o, succeeded, "") }
 	const unfences, deletes = "unfence a", "delete a"
@@ -230,7 +219,6 @@ func TestHowItEnds(t *testing.T) {
 	}
 }
 
-// Two fences of ours with a common client both let it in: neither is only deleted.
 func TestTwoEndAtOnce(t *testing.T) {
 	s := fenced(t)
 	s.fences = append(s.fences, s.marked("second", nil))
@@ -244,8 +232,6 @@ func TestTwoEndAtOnce(t *testing.T) {
 	}
 }
 
-// A fence that is over never counts again, in any state of the node: a new fence is made when the
-// storage has let the machine in.
 func TestOverIsForGood(t *testing.T) {
 	s := fenced(t)
 	s.comesBack("a-boot-2")
@@ -261,8 +247,7 @@ func TestOverIsForGood(t *testing.T) {
 	s.expect(t, "and now", "make a")
 }
 
-// Mounts of a boot that began before the storage cut the machine off do not end with that boot: the
-// machine's boot is noted when the storage has confirmed the fence.
+// The boot is noted at the confirmation: mounts of a boot from before the fence do not end with it.
 func TestBootBeforeTheFence(t *testing.T) {
 	s := newScene(t)
 	s.dies()
@@ -281,7 +266,7 @@ func TestBootBeforeTheFence(t *testing.T) {
 	s.expect(t, "and moorage-node says that the volume is mounted")
 }
 
-// An answer of before the last outage, or of a NodeMountReport that is gone, is no answer.
+// An answer from before the outage, or of a gone NodeMountReport, is void.
 func TestLookOfBefore(t *testing.T) {
 	for name, change := range map[string]func(*scene){
 		"another outage": func(s *scene) { s.node("a", func(n *ledger.NodeState) { n.ReadySince = 9 }) },
@@ -302,7 +287,6 @@ func TestLookOfBefore(t *testing.T) {
 	}
 }
 
-// An ID that may be of two nodes counts for none, and its clients are fenced for none.
 func TestAmbiguousIDs(t *testing.T) {
 	for name, change := range map[string]func(*scene){
 		"one ID at two nodes": func(s *scene) {
@@ -323,7 +307,6 @@ func TestAmbiguousIDs(t *testing.T) {
 	}
 }
 
-// A NetworkFence's wait is reported.
 func TestWhatIsSaid(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -366,7 +349,6 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
-// A fence that the storage has not confirmed follows from nothing, and nothing from it.
 func TestUnconfirmed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scene)
@@ -390,7 +372,7 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// moorage-node's report counts if it has read everything, and has looked since it was asked.
+// It has read everything since the question.
 func TestTheLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.NodeWord)
@@ -425,7 +407,7 @@ func TestTheLook(t *testing.T) {
 	}
 }
 
-// Without a systemUUID or a bootID no boot can be told from another.
+// Without a systemUUID or bootID, no boot can be told from another.
 func TestMachinesWithoutNames(t *testing.T) {
 	for name, change := range map[string]map[string]string{"no systemUUID": {annotationSystemUUID: ""}, "no bootID": {annotationBootID: ""}} {
 		s := fenced(t)
@@ -440,7 +422,6 @@ func TestMachinesWithoutNames(t *testing.T) {
 	}
 }
 
-// covers asks each of a list to lie within one address range.
 func TestCovers(t *testing.T) {
 	for _, test := range []struct {
 		by, list string

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networkfence decides on the NetworkFences of csi-addons by which a driver's storage cuts off
-// unreachable machines: when a fence is made, when it counts as confirmed, the Node's condition, and
-// when the machine may reach the storage again. It is pure: package controller/networkfence reads and
-// writes the objects (docs/decisions/0062).
+// Package networkfence decides on the NetworkFences of csi-addons, by which a driver's storage cuts off
+// unreachable machines: their creation, confirmation and end, and the Node's condition. It is pure: package
+// controller/networkfence reads and writes the objects (docs/decisions/0062).
 package networkfence
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// GroupVersion is the version of csi-addons' API that is read and written.
+// GroupVersion is the version of csi-addons' API.
 var GroupVersion = schema.GroupVersion{Group: "csiaddons.openshift.io", Version: "v1alpha1"}
 
-// The words of that API (kubernetes-csi-addons, api/csiaddons/v1alpha1). The status names no
-// generation: only its message says which operation has succeeded.
+// The words of that API (kubernetes-csi-addons, api/csiaddons/v1alpha1). The status has no generation: only
+// its message names the operation that succeeded.
 const (
 	stateFenced   = "Fenced"
 	stateUnfenced = "Unfenced"
@@ -32,47 +31,43 @@ const (
 	unfencedWords = "unfencing operation successful"
 )
 
-// Moorage's annotations of its own NetworkFences.
 const (
 	annotationNode       = "moorage.dev/fenced-node"
 	annotationNodeUID    = "moorage.dev/fenced-node-uid"
 	annotationSystemUUID = "moorage.dev/fenced-system-uuid"
 	annotationBootID     = "moorage.dev/fenced-boot-id"
 	annotationDriver     = "moorage.dev/fenced-driver"
-	// annotationState is a word and the NetworkFence's own UID: a fence that was made again from a file
-	// is another fence.
+	// annotationState is a word and the NetworkFence's own UID: a fence made again from a file is another.
 	annotationState = "moorage.dev/fence-state"
-	// annotationLook is the number of the question to the node's moorage-node, with its outage and its
-	// NodeMountReport.
+	// annotationLook is the number of the question to moorage-node, with its outage and NodeMountReport.
 	annotationLook = "moorage.dev/fence-look"
 )
 
-// The words of annotationState. It only goes forward: a late write of a former leader finds another
-// version of the NetworkFence.
+// These words only go forward: a late write of a former leader fails on the version.
 const (
-	// confirmed: the storage has confirmed the fence. It is written before anything follows.
+	// confirmed by the storage. It is written before anything follows.
 	confirmed = "confirmed"
-	// void: another NetworkFence has asked the storage to let the same client in since. The
-	// fence does not count any more, also when that one is gone.
+	// void: another NetworkFence has since asked to let the same client in. The fence no longer counts,
+	// even when that object is gone.
 	void = "void"
-	// over: nothing follows from the fence any more, in any state of the node. It is written before the
-	// storage is asked to let the machine in.
+	// over: nothing follows from the fence any more. It is written before the storage is asked to let the
+	// machine in.
 	over = "over"
 )
 
-// maxCIDRs bounds the CIDRs of an object: more are read as unreadable.
+// maxCIDRs bounds the CIDRs of an object: more count as unreadable.
 const maxCIDRs = 256
 
 // Fence has the facts of a NetworkFence.
 type Fence struct {
 	Name, UID, Version string
-	Class, Driver      string // its own field; a class names the driver as well
+	Class, Driver      string // from its field; a class names the driver as well
 	CIDRs              []netip.Prefix
-	Unreadable         bool // a CIDR of it is none
-	Fenced             bool // spec.fenceState; otherwise it asks to unfence
-	Changed            bool // spec was changed since it was made: the status may be about the former spec
+	Unreadable         bool // has an invalid CIDR
+	Fenced             bool // spec.fenceState; else it asks to unfence
+	Changed            bool // spec was changed: the status may be about the former spec
 	Succeeded          bool // status.result
-	Unfenced           bool // and it is the unfencing that has succeeded
+	Unfenced           bool // the unfencing has succeeded
 	Message            string
 	Deleting           bool
 
@@ -84,7 +79,7 @@ type Fence struct {
 	Over      bool
 }
 
-// FenceOf reads a NetworkFence. Fields of another shape than the API's read as empty.
+// FenceOf reads a NetworkFence. Malformed fields read as empty.
 func FenceOf(o *unstructured.Unstructured) Fence {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(o.Object, path...)
@@ -116,7 +111,6 @@ func FenceOf(o *unstructured.Unstructured) Fence {
 	return f
 }
 
-// lookOf reads what annotationLook has; 0: the node was not asked.
 func lookOf(text string) (number, since int64, word string) {
 	parts := strings.Fields(text)
 	if len(parts) != 3 {
@@ -130,7 +124,6 @@ func lookOf(text string) (number, since int64, word string) {
 	return number, since, parts[2]
 }
 
-// prefixes reads CIDRs, in their canonical form. An address without a length is that address.
 func prefixes(cidrs []string) (list []netip.Prefix, unreadable bool) {
 	if len(cidrs) > maxCIDRs {
 		return nil, true
@@ -150,7 +143,7 @@ func prefixes(cidrs []string) (list []netip.Prefix, unreadable bool) {
 	return list, unreadable
 }
 
-// canonical is a prefix without host bits, and of IPv4 where it is IPv4 within IPv6.
+// canonical drops host bits, and turns IPv4 within IPv6 into IPv4.
 func canonical(p netip.Prefix) netip.Prefix {
 	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
@@ -158,7 +151,7 @@ func canonical(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// Clients is what a CSIAddonsNode says of a driver's clients at one node.
+// Clients are a driver's clients at one node, from a CSIAddonsNode.
 type Clients struct {
 	Driver, NodeID string
 	// OfClass are the CIDRs by NetworkFenceClass; Unreadable are the classes with an invalid CIDR.
@@ -189,9 +182,8 @@ func ClientsOf(o *unstructured.Unstructured) Clients {
 	return c
 }
 
-// Object is the NetworkFence of a Make action. csi-addons writes the whole object when it sets its
-// finalizer, with the fields of its Go type that can't be left out though they are empty: they are
-// included here, so that this write leaves the spec, and the generation, unchanged.
+// Object is the NetworkFence of a Make action. It has all empty fields of csi-addons' Go type, so that the
+// write of its finalizer leaves the spec and the generation unchanged.
 func (a Action) Object() *unstructured.Unstructured {
 	cidrs := make([]any, 0, len(a.CIDRs))
 	for _, p := range a.CIDRs {
@@ -214,10 +206,9 @@ func (a Action) Object() *unstructured.Unstructured {
 	return o
 }
 
-// Patch is the merge patch of an action that changes a NetworkFence, at exactly its UID and version;
-// nil for other actions. is is the API server's Node when the storage has, or may have, confirmed the
-// fence: a later boot than the noted one has nothing mounted. None is noted if another machine has the
-// name now.
+// Patch is the merge patch of an action on a NetworkFence, at exactly its UID and version; else nil. is is
+// the API server's Node for the boot: a later boot has nothing mounted. None is noted for another machine
+// of the name.
 func (a Action) Patch(is ledger.NodeState) map[string]any {
 	meta := map[string]any{"uid": a.UID, "resourceVersion": a.Version}
 	boot := ""
@@ -242,7 +233,7 @@ func (a Action) Patch(is ledger.NodeState) map[string]any {
 	return map[string]any{"metadata": meta}
 }
 
-// Condition is what the Node says of the driver's storage.
+// Condition is the Node's condition about the driver's storage.
 func (a Action) Condition(now metav1.Time) map[string]any {
 	return map[string]any{
 		"type": a.ConditionType(), "status": "True", "reason": "NetworkFence", "lastTransitionTime": now.UTC().Format("2006-01-02T15:04:05Z"),

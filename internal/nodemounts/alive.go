@@ -11,37 +11,35 @@ import (
 	"strings"
 )
 
-// maxFileSystems is the most file systems of a volume in the status. Most volumes have one. This process
-// remembers the rest. A later process knows only that there were more.
+// maxFileSystems bounds a volume's file systems in the status. This process remembers the rest; a later one
+// knows only that there were more.
 const maxFileSystems = 8
 
-// Kernel tells Read which file systems the kernel has. The folder /sys/fs/TYPE/DEVICE exists as long as a
-// file system lives on that device (ext4 for ext2 and ext3 too, XFS, F2FS and others), and
-// /sys/fs/btrfs/UUID as long as that btrfs lives. Every mount namespace shows these folders. ext4
-// removes its folder some hundredths of a second before it writes its last block.
+// Kernel tells Read which file systems the kernel has. /sys/fs/TYPE/DEVICE (ext4 for ext2 and ext3 too) and
+// /sys/fs/btrfs/UUID exist while the file system lives, in every mount namespace. ext4 removes its folder
+// some hundredths of a second before its last write.
 type Kernel struct {
-	// Sys is the tree at /sys; nil: nothing is asked of it.
+	// Sys is the tree at /sys; nil: don't ask.
 	Sys fs.FS
-	// Before are the file systems that an earlier look of this boot has found alive.
+	// Before are the file systems that an earlier look of this boot found alive.
 	Before []Alive
 }
 
-// FileSystem is one file system from the time it is mounted first until the kernel has ended it.
+// FileSystem is one file system from its first mount to its end in the kernel.
 type FileSystem struct {
 	// Entry is its folder below /sys/fs.
 	Entry string
-	// Number is the inode of that folder: with it, it is unique in this boot.
+	// Number is the folder's inode: unique in this boot, with Entry.
 	Number int64
-	// Unmounted: no mount of it is in the mount table any more.
+	// Unmounted: the mount table has no mount of it.
 	Unmounted bool
 }
 
-// Alive is a file system of a volume. The next look needs it, since a file system may live on after its
-// last mount has left the mount table: a process has a file of it open, another mount namespace
-// has it mounted, it is frozen, or it is being written out.
+// Alive is a file system of a volume, for the next look. It may live on without a mount in the table: open
+// files, another mount namespace, frozen, or being written out.
 //
-// A FileSystem that is zero stands for file systems that an earlier process had no room to tell. They
-// can't be looked up, and count as alive until the node boots again.
+// A zero FileSystem stands for those that an earlier process had no room to tell. They count as alive until
+// the next boot.
 type Alive struct {
 	Driver, Handle, PersistentVolume, Path string
 	FileSystem
@@ -101,8 +99,7 @@ func (v *Volume) alive(f FileSystem) Alive {
 	return Alive{Driver: v.Driver, Handle: v.Handle, PersistentVolume: v.PersistentVolume, Path: v.Path, FileSystem: f}
 }
 
-// tellFileSystems leaves the file systems of a volume that the status lists. File systems without a mount
-// come first, since their end is watched.
+// tellFileSystems prefers those without a mount, since their end is watched.
 func (v *Volume) tellFileSystems() {
 	slices.SortFunc(v.FileSystems, func(a, b FileSystem) int {
 		if a.Unmounted == b.Unmounted {
@@ -118,7 +115,7 @@ func (v *Volume) tellFileSystems() {
 	slices.SortFunc(v.FileSystems, byEntry)
 }
 
-// keep adds file systems to a volume, but not to a pod's folder that has the volume's name only.
+// keep skips a pod's folder that has only the volume's name.
 func (s *scan) keep(v *Volume, list []FileSystem) {
 	for _, f := range list {
 		if below(v.Path, csiFolder) && !v.has(f) {
@@ -131,22 +128,21 @@ func (v *Volume) has(f FileSystem) bool {
 	return slices.ContainsFunc(v.FileSystems, func(other FileSystem) bool { return other.Entry == f.Entry && other.Number == f.Number })
 }
 
-// Unmounted says whether a file system of a volume lives on without a mount in the mount table.
+// Unmounted says whether a volume's file system lives on without a mount in the table.
 func (f *Facts) Unmounted() bool {
 	return slices.ContainsFunc(f.Volumes, func(v Volume) bool {
 		return slices.ContainsFunc(v.FileSystems, func(at FileSystem) bool { return at.Unmounted })
 	})
 }
 
-// lookup looks file systems up in sysfs.
 type lookup struct {
 	sys     fs.FS
-	devices map[string]string // the entry of a mount, by kind, device and source; empty: it has none
-	btrfs   map[string]string // the entry, by the name of a device
+	devices map[string]string // entries by mount kind, device and source; empty: none
+	btrfs   map[string]string // entries by device name
 }
 
-// all returns the file systems of mounts. It leaves out a mount of a folder of its file system: some
-// drivers give folders of one disk to many volumes, and keep the disk mounted.
+// all omits mounts of a folder of a file system: some drivers give folders of one disk to many volumes, and
+// keep the disk mounted.
 func (l *lookup) all(mounts []mount) (list []FileSystem) {
 	for _, m := range mounts {
 		if !m.whole {
@@ -168,9 +164,8 @@ func (l *lookup) all(mounts []mount) (list []FileSystem) {
 	return list
 }
 
-// entry is the folder below /sys/fs that a mounted file system would have.
 func (l *lookup) entry(m mount) string {
-	if m.kind == "btrfs" { // its mounts have a number of no device
+	if m.kind == "btrfs" { // its number is of no device
 		if l.btrfs == nil {
 			l.btrfs = l.readBtrfs()
 		}
@@ -182,12 +177,11 @@ func (l *lookup) entry(m mount) string {
 	}
 	kind := m.kind
 	if kind == "ext2" || kind == "ext3" {
-		kind = "ext4" // which mounts those as well
+		kind = "ext4" // mounts these as well
 	}
 	return path.Join(kind, path.Base(to))
 }
 
-// readBtrfs finds the btrfs file systems by the names of their devices below /dev.
 func (l *lookup) readBtrfs() map[string]string {
 	list := map[string]string{}
 	all, _ := fs.ReadDir(l.sys, "fs/btrfs")
@@ -204,7 +198,7 @@ func (l *lookup) readBtrfs() map[string]string {
 	return list
 }
 
-// number is the inode of an entry; 0: there is none.
+// number is the inode of an entry; 0: none.
 func (l *lookup) number(entry string) int64 {
 	info, err := fs.Lstat(l.sys, path.Join("fs", entry))
 	if err != nil || !info.IsDir() {
@@ -213,7 +207,6 @@ func (l *lookup) number(entry string) int64 {
 	return inode(info)
 }
 
-// byEntry is the order of listed file systems.
 func byEntry(a, b FileSystem) int {
 	return cmp.Or(cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Number, b.Number))
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// sysfs is a tree as the kernel has it below /sys.
 type sysfs fstest.MapFS
 
 func (s sysfs) device(number, name string) {
@@ -32,13 +31,12 @@ func (s sysfs) entry(name string, inode uint64) {
 	s["fs/"+name] = &fstest.MapFile{Mode: fs.ModeDir | 0o555, Sys: &syscall.Stat_t{Ino: inode}}
 }
 
-// alive reads a node after an earlier look.
 func alive(n *node, s sysfs, before []nodemounts.Alive, lines ...string) nodemounts.Facts {
 	mounts := nodemounts.ReadMounts(strings.NewReader(n.table()+strings.Join(lines, "")), "/var/lib/kubelet")
 	return nodemounts.Read(n.files, mounts, nodemounts.Kernel{Sys: fstest.MapFS(s), Before: before})
 }
 
-// A volume's file system is the volume's until the kernel has ended it, regardless of the mount table.
+// The kernel ends the file system, not the mount table.
 func TestFileSystemLivesOn(t *testing.T) {
 	const at = "20 2 %s %s /var/lib/kubelet/" + csi + driver + "/%s rw master:9 - %s rw\n"
 	staged := strings.TrimPrefix(stagingFolder("v"), csi+driver+"/") + "/globalmount"
@@ -63,7 +61,7 @@ func TestFileSystemLivesOn(t *testing.T) {
 		"XFS":                      {"8:17", "/", "xfs /dev/disk/by-id/one", extended("xfs"), "xfs/sdb1"},
 		"btrfs":                    {"0:41", "/", "btrfs /dev/sdb1", btrfs("sdb1"), "btrfs/4c1e"},
 		"btrfs on a mapped device": {"0:41", "/", "btrfs /dev/mapper/vg-data", btrfs("dm-4"), "btrfs/4c1e"},
-		// Its disk is not the volume's own: it stays mounted when the volume goes.
+		// Its disk stays mounted when the volume goes.
 		"a folder of a file system":    {"8:17", "/volumes/v", "ext4 /dev/sdb1", extended("ext4"), ""},
 		"NFS":                          {"0:55", "/", "nfs4 server:/v", extended("nfs4"), ""},
 		"one of which sysfs has none":  {"8:17", "/", "iso9660 /dev/sdb1", func(s sysfs) { s.device("8:17", "sdb1") }, ""},
@@ -107,8 +105,7 @@ func TestFileSystemLivesOn(t *testing.T) {
 	}
 }
 
-// The status has room for few file systems of a volume. The others are not forgotten, and another
-// process takes the volume for mounted, since it does not know them.
+// The status has room for few: another process takes the volume for mounted.
 func TestManyFileSystemsLiveOn(t *testing.T) {
 	n, s := newNode(), sysfs{}
 	n.record(stagingFolder("v"), map[string]string{"driverName": driver, "volumeHandle": "v"})
@@ -153,8 +150,6 @@ func TestManyFileSystemsLiveOn(t *testing.T) {
 	}
 }
 
-// Without a staging path it is the pod's mount that shows the file system. As long as a pod's folder names
-// the volume, nothing is forgotten.
 func TestFileSystemOfAPodLivesOn(t *testing.T) {
 	n, s := newNode(), sysfs{}
 	s.device("8:17", "sdb1")
@@ -174,7 +169,7 @@ func TestFileSystemOfAPodLivesOn(t *testing.T) {
 	}
 }
 
-// Where there is no room for the volume, its file system is not forgotten.
+// Without room for the volume, its file system stays known.
 func TestFileSystemLivesOnAmongMany(t *testing.T) {
 	n, s := newNode(), sysfs{}
 	s.entry("ext4/sdb1", 7)
@@ -189,7 +184,6 @@ func TestFileSystemLivesOnAmongMany(t *testing.T) {
 	}
 }
 
-// disk is a file system of the kernel's own, on a loop device, in a mount namespace that ends with the thread.
 type disk struct {
 	t          *testing.T
 	root, loop string
@@ -212,8 +206,6 @@ func (d *disk) mount() {
 	}
 }
 
-// unmount leaves the folder: to remove it would also end others' mounts there, in their mount
-// namespaces.
 func (d *disk) unmount(flags int) {
 	d.t.Helper()
 	if err := unix.Unmount(d.at(), flags); err != nil {
@@ -221,7 +213,6 @@ func (d *disk) unmount(flags int) {
 	}
 }
 
-// look reads the node. It remembers live file systems.
 func (d *disk) look() nodemounts.Facts {
 	d.t.Helper()
 	table, err := os.Open("/proc/thread-self/mountinfo")
@@ -239,7 +230,6 @@ func (d *disk) look() nodemounts.Facts {
 	return f
 }
 
-// has checks a volume's report; empty: none, and its disk is free.
 func (d *disk) has(when, want string) {
 	d.t.Helper()
 	f := d.look()
@@ -264,7 +254,6 @@ func (d *disk) has(when, want string) {
 	}
 }
 
-// gone waits until the kernel has ended the file system.
 func (d *disk) gone(when string) {
 	d.t.Helper()
 	for d.look(); len(d.known) > 0; d.look() {
@@ -284,9 +273,8 @@ func (d *disk) gone(when string) {
 	d.has(when, "")
 }
 
-// On real disks, if the test is root and there are loop devices: after a lazy umount with an open file,
-// in a private copy of another mount namespace, and frozen, a file system lives on and is reported.
-// Elsewhere only the tests above try it, on a sysfs of files.
+// Needs root and loop devices: lazy umount, other mount namespaces, frozen. Elsewhere only the sysfs tests
+// run.
 func TestFileSystemOfARealDiskLivesOn(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -295,7 +283,7 @@ func TestFileSystemOfARealDiskLivesOn(t *testing.T) {
 				t.Logf("not tried on a real disk: %s", why)
 				return
 			}
-			runtime.LockOSThread() // and never unlocked: the thread ends with the test, and its mounts with it
+			runtime.LockOSThread() // never unlocked: the thread ends with the test, and its mounts with it
 			if err := privately(d.root); err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +293,6 @@ func TestFileSystemOfARealDiskLivesOn(t *testing.T) {
 	}
 }
 
-// privately gives the thread a mount namespace of its own, with a folder as a shared mount.
 func privately(folder string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare: %w", err)
@@ -321,7 +308,6 @@ func privately(folder string) error {
 	return nil
 }
 
-// make makes the file system; it says why it can't.
 func (d *disk) make() string {
 	if os.Geteuid() != 0 {
 		return "not root"
@@ -393,8 +379,6 @@ func (d *disk) play() {
 	d.gone("thawed")
 }
 
-// copyMounts makes a private copy of the mounts, in another mount namespace, which is there until end is
-// closed.
 func (d *disk) copyMounts() (end, ended chan struct{}) {
 	d.t.Helper()
 	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -430,7 +414,6 @@ func (d *disk) copyMounts() (end, ended chan struct{}) {
 	return end, ended
 }
 
-// From linux/fs.h.
 const (
 	fiFreeze = 0xC0045877
 	fiThaw   = 0xC0045878

@@ -15,7 +15,6 @@ import (
 
 const aPod = "b0000000-0000-0000-0000-000000000000"
 
-// The excess of one pod or one volume leaves nothing open about others.
 func TestManyOfOneKind(t *testing.T) {
 	for name, fill := range map[string]func(*node){
 		"pods of one volume": func(n *node) {
@@ -94,7 +93,6 @@ func TestManyOfOneKind(t *testing.T) {
 	}
 }
 
-// quick is a tree with cached folders.
 func quick(files fstest.MapFS) fs.FS {
 	q := quickTree{files: fstest.MapFS{}, folders: map[string]map[string]fs.FileMode{".": {}}}
 	for name, file := range files {
@@ -134,7 +132,6 @@ func (q quickTree) Open(name string) (fs.File, error) {
 	return one.Open(name)
 }
 
-// counted counts opened folders and read entries.
 type counted struct {
 	fstest.MapFS
 	read int
@@ -160,7 +157,6 @@ func (f *countedFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// A look at twice as many subpaths of a pod reads twice as much, and not four times.
 func TestSubpathsAreReadOnce(t *testing.T) {
 	reads := func(volumes int) int {
 		n := newNode()
@@ -180,7 +176,6 @@ func TestSubpathsAreReadOnce(t *testing.T) {
 	}
 }
 
-// The topmost of several mounts at a point is no other's parent, in any order of the table.
 func TestTopmostMount(t *testing.T) {
 	const line = "%d %d 8:%d / /var/lib/kubelet%s rw %s- ext4 /dev/sdc rw\n"
 	shared := func(id int) string { return fmt.Sprintf("shared:%d ", id) }

@@ -8,15 +8,12 @@ import (
 	"path"
 )
 
-// readDevices reads the folders of block volumes, which are called by the names of
-// their PersistentVolumes.
 func (s *scan) readDevices() {
 	for _, name := range s.stagedFolders(devicesFolder) {
 		if folder := path.Join(devicesFolder, name); folder != stagingFolder && folder != publishFolder {
 			s.readDevice(name)
 		}
 	}
-	// Volumes without a record of the kubelet.
 	for _, name := range s.names(stagingFolder) {
 		if v := s.device(name, record{}); v != nil {
 			v.Staged = Yes
@@ -30,10 +27,9 @@ func (s *scan) readDevices() {
 	}
 }
 
-// readDevice reads the folder of one block volume. The kubelet writes its record before it calls the
-// driver (csi_plugin.go:785) and removes it when the driver has answered that nothing is left
-// (csi_block.go:480, cleanupOrphanDeviceFiles). If the driver does not stage, only the record says that
-// NodePublishVolume may be under way (see facts).
+// readDevice: the kubelet writes its record before it calls the driver (csi_plugin.go:785), and removes it
+// after the driver's answer that nothing is left (csi_block.go:480, cleanupOrphanDeviceFiles). Without
+// staging, only the record shows a possible NodePublishVolume.
 func (s *scan) readDevice(name string) {
 	folder := path.Join(devicesFolder, name)
 	data := path.Join(folder, "data")
@@ -59,7 +55,6 @@ func (s *scan) readDevice(name string) {
 	}
 }
 
-// device is the entry of a block volume.
 func (s *scan) device(name string, r record) *Volume {
 	p := path.Join(stagingFolder, name)
 	fresh := s.volumes[p] == nil
@@ -71,8 +66,6 @@ func (s *scan) device(name string, r record) *Volume {
 	return v
 }
 
-// publishDevice takes a path of a block volume for a pod: the driver's own, or the
-// kubelet's.
 func (s *scan) publishDevice(name, pod, p string) {
 	if v := s.device(name, record{}); v != nil {
 		s.paths[p] = true
@@ -80,7 +73,7 @@ func (s *scan) publishDevice(name, pod, p string) {
 	}
 }
 
-// names are a folder's entries. They belong to staged volumes.
+// names are the entries of a folder of staged volumes.
 func (s *scan) names(folder string) []string {
 	entries, complete := s.list(folder)
 	s.stagedUnread = s.stagedUnread || !complete

@@ -10,12 +10,11 @@ import (
 
 // Machine identifies a boot of a machine. Unreadable fields are empty.
 type Machine struct {
-	// BootID and SystemUUID are those of the Node's status.nodeInfo.
+	// BootID and SystemUUID are as in status.nodeInfo.
 	BootID, SystemUUID string
 }
 
-// ReadMachine reads them from the machine's own files; bootID is the path of the boot's ID, below root as
-// all names of a file system.
+// ReadMachine reads the machine's own files; bootID is the path of the boot's ID below root.
 func ReadMachine(root fs.FS, bootID string) Machine {
 	return Machine{
 		BootID:     line(root, bootID),
@@ -23,7 +22,6 @@ func ReadMachine(root fs.FS, bootID string) Machine {
 	}
 }
 
-// line reads the line of a small file; it is empty without a file.
 func line(tree fs.FS, name string) string {
 	file, err := tree.Open(name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Bounds of a mount table: its lines are at most some pages long.
+// Bounds of a mount table. A line is at most some pages long.
 const (
 	maxMountLine = 256 << 10
 	maxMounts    = 100_000
@@ -22,24 +22,22 @@ const (
 // Mounts are the mount points below a folder.
 type Mounts struct {
 	points  []string           // below the folder, sorted
-	found   map[string][]mount // those among the CSI plugin's folders and the pods', by point
-	unknown string             // why unlisted things may be mounted nevertheless; empty: they are not
-	partial bool               // points lacks some of the table's
+	found   map[string][]mount // in the CSI plugin's and pods' folders, by point
+	unknown string             // why there may be unlisted mounts; empty: there are none
+	partial bool               // points is incomplete
 }
 
-// mount is one line of the table.
 type mount struct {
 	id, parent   string
 	point        string
 	device       string // its number
 	kind, source string // of its file system
-	whole        bool   // it shows the whole file system, and not only a folder of it
+	whole        bool   // not only a folder of the file system
 	follows      bool   // mounts made below it elsewhere appear in it
 }
 
-// ReadMounts reads the text of mountinfo (proc(5)) and keeps the mounts below root, an absolute path. A
-// table that can't be read to its end, or that does not show others' mounts, since root or a mount on
-// the way is private, answers Unknown in place of No.
+// ReadMounts keeps mountinfo's (proc(5)) mounts below root, an absolute path. It answers Unknown in place
+// of No for an unreadable table, or if root or a mount on the way is private and hides others' mounts.
 func ReadMounts(table io.Reader, root string) Mounts {
 	root = path.Clean(root)
 	m := Mounts{found: map[string][]mount{}}
@@ -101,9 +99,9 @@ func ReadMounts(table io.Reader, root string) Mounts {
 	return m
 }
 
-// follow says whether the topmost mount at one point follows others' mounts. The topmost mount is no
-// other's parent. The order of the table says nothing: it is sorted by number, and a mount may be
-// moved onto a later one. If several mounts are no other's parent, or none is, each may be topmost.
+// follow says whether the topmost mount at a point follows others' mounts. The topmost mount is no other's
+// parent; without exactly one, each may be topmost. The table's order, by number, proves nothing: mounts
+// move.
 func follow(mounts []mount) bool {
 	parents := map[string]bool{}
 	for _, m := range mounts {
@@ -118,8 +116,7 @@ func follow(mounts []mount) bool {
 	return !slices.ContainsFunc(mounts, func(m mount) bool { return !m.follows })
 }
 
-// At says whether something is mounted at a path or below it. The path is relative to
-// the root.
+// At says whether something is mounted at or below a path, relative to the root.
 func (m Mounts) At(p string) Answer {
 	if m.names(p) {
 		return Yes
@@ -133,17 +130,15 @@ func (m Mounts) At(p string) Answer {
 	return No
 }
 
-// names says whether the table names a path itself as a mount.
 func (m Mounts) names(p string) bool {
 	_, found := slices.BinarySearch(m.points, p)
 	return found
 }
 
-// onTheWay are the folders below the kubelet's on the way to folders that are read. Hosts may have them
-// on disks of their own.
+// onTheWay are folders on the way to read folders. Hosts may have disks there.
 var onTheWay = []string{podsFolder, path.Dir(path.Dir(csiFolder)), path.Dir(csiFolder), csiFolder}
 
-// over is the highest mount over a folder, below the mounts on the way; empty: there is none.
+// over is the highest mount over a folder, except those on the way; empty: none.
 func (m Mounts) over(folder string) (over string) {
 	for p := folder; p != "." && p != "/" && !slices.Contains(onTheWay, p); p = path.Dir(p) {
 		if m.names(p) {
@@ -153,12 +148,10 @@ func (m Mounts) over(folder string) (over string) {
 	return over
 }
 
-// stacked says whether a path has mounts of several file systems.
 func (m Mounts) stacked(p string) bool {
 	return slices.ContainsFunc(m.found[p], func(other mount) bool { return other.device != m.found[p][0].device })
 }
 
-// allBelow are the mounts at a path among the CSI plugin's folders and the pods', and below it.
 func (m Mounts) allBelow(p string) (list []mount) {
 	for _, point := range m.below(p) {
 		list = append(list, m.found[point]...)
@@ -166,7 +159,6 @@ func (m Mounts) allBelow(p string) (list []mount) {
 	return list
 }
 
-// below are the mounts at a path and below it.
 func (m Mounts) below(p string) (points []string) {
 	if m.names(p) {
 		points = append(points, p)
@@ -177,7 +169,6 @@ func (m Mounts) below(p string) (points []string) {
 	return points
 }
 
-// parseMount reads a line.
 func parseMount(line string) (mount, error) {
 	fields := strings.Split(line, " ")
 	end := slices.Index(fields, "-")
@@ -197,8 +188,7 @@ func parseMount(line string) (mount, error) {
 	}, nil
 }
 
-// unescape reads the octal escapes that the kernel writes for space, tab, newline and
-// backslash.
+// unescape reads the kernel's octal escapes for space, tab, newline and backslash.
 func unescape(field string) (string, error) {
 	if !strings.Contains(field, `\`) {
 		return field, nil
@@ -222,15 +212,13 @@ func unescape(field string) (string, error) {
 	return out.String(), nil
 }
 
-// propagated says whether a mount with these optional fields gets the mounts that
-// others make: it has peers, or a master.
+// propagated: with peers or a master, a mount gets others' mounts.
 func propagated(optional []string) bool {
 	return slices.ContainsFunc(optional, func(field string) bool {
 		return strings.HasPrefix(field, "shared:") || strings.HasPrefix(field, "master:")
 	})
 }
 
-// below says whether a path is a folder or below it.
 func below(p, folder string) bool {
 	return p == folder || folder == "/" || strings.HasPrefix(p, folder+"/")
 }

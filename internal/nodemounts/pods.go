@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// readPods reads the folders of pods; a kubelet always has their parent.
+// readPods: a kubelet always has the parent of the pods' folders.
 func (s *scan) readPods() {
 	if _, err := fs.Stat(s.kubelet, podsFolder); err != nil {
 		s.podsUnread = true
@@ -24,7 +24,7 @@ func (s *scan) readPods() {
 		for _, volume := range s.podFolders(volumes) {
 			s.readPodVolume(pod, path.Join(volumes, volume))
 		}
-		// These are links to devices, and only their names count.
+		// Only the names of these links to devices count.
 		devices, complete := s.list(path.Join(folder, "volumeDevices", inPods))
 		s.podsUnread = s.podsUnread || !complete
 		for _, device := range devices {
@@ -35,16 +35,14 @@ func (s *scan) readPods() {
 	}
 }
 
-// podFolders lists a folder of pods.
 func (s *scan) podFolders(folder string) []string {
 	names, complete := s.folders(folder)
 	s.podsUnread = s.podsUnread || !complete
 	return names
 }
 
-// readPodVolume reads the folder of one volume of a pod. The kubelet writes its record before it calls
-// NodePublish (csi_mounter.go:291) and removes it when nothing is mounted any more
-// (csi_mounter.go:584).
+// readPodVolume: the kubelet writes its record before NodePublish (csi_mounter.go:291), and removes it when
+// nothing is mounted any more (csi_mounter.go:584).
 func (s *scan) readPodVolume(pod, folder string) {
 	s.listed[folder] = true
 	p := path.Join(folder, "mount")
@@ -55,7 +53,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if !complete {
-			return // the cause was noted
+			return // already noted
 		}
 		if mounted == Yes || mounted == Unknown && find(entries, "mount") != nil {
 			s.podsUnread = true
@@ -76,7 +74,7 @@ func (s *scan) readPodVolume(pod, folder string) {
 		}
 		return
 	}
-	// Where it is staged by an older kubelet's layout, that is the path.
+	// An older kubelet may have staged it elsewhere.
 	staged := StagingPath(r.Driver, r.Handle)
 	if other, known := s.handles[identity{r.Driver, r.Handle, Filesystem}]; known && s.volumes[staged] == nil {
 		staged = other
@@ -93,16 +91,14 @@ func (s *scan) readPodVolume(pod, folder string) {
 	s.publish(v, Publication{PodUID: pod, PodFolder: true, Mounted: mounted})
 }
 
-// malformed notes a pod's unreadable record, with nothing mounted beside it. The kubelet writes the
-// record before anything is mounted there, and not while something is: nothing is published by it, as
-// without a record. The folder's name says its volume: its PersistentVolume (csi_mounter.go:92). That
-// one alone is not known.
+// malformed notes a pod's unreadable record, with nothing mounted beside it. The kubelet writes the record
+// before any mount there: nothing is published by it. Only the volume of the folder's name, the
+// PersistentVolume's (csi_mounter.go:92), is unknown.
 func (s *scan) malformed(pod, folder string, err error) {
 	s.namedOnly(folder, path.Base(folder), err.Error(), Publication{PodUID: pod, PodFolder: true, Mounted: No})
 }
 
-// namedOnly makes an entry for a pod's folder whose volume only its name says: that of its
-// PersistentVolume. It is nil when there are too many.
+// namedOnly makes an entry by a PersistentVolume's name only. nil: there are too many.
 func (s *scan) namedOnly(folder, name, why string, p Publication) *Volume {
 	v := s.volume(folder, Filesystem, record{})
 	if v == nil {
@@ -114,8 +110,7 @@ func (s *scan) namedOnly(folder, name, why string, p Publication) *Volume {
 	return v
 }
 
-// readPodMounts takes in pods' mounts, from the mount table, in folders that were not found: another
-// mount may hide them.
+// readPodMounts takes in pods' mounts in folders that were not found: another mount may hide them.
 func (s *scan) readPodMounts() {
 	for _, point := range s.mounts.points {
 		parts := strings.SplitN(point, "/", 6)
@@ -138,8 +133,8 @@ func (s *scan) readPodMounts() {
 	}
 }
 
-// publishNamed adds a pod to the volumes with a name, and to volumes without a pod's folder that have
-// the file system mounted in the pod's folder. False: there is none.
+// publishNamed adds a pod to the volumes with a name, and to volumes without a pod's folder whose file
+// system is mounted in this folder. False: none.
 func (s *scan) publishNamed(folder, name, why string, p Publication) (found bool) {
 	list := slices.Clone(s.named[name])
 	for _, v := range s.sharing(folder) {
@@ -156,8 +151,7 @@ func (s *scan) publishNamed(folder, name, why string, p Publication) (found bool
 	return len(list) > 0
 }
 
-// publishHidden adds a pod to the volumes whose file system is mounted in the folder of the pod's own
-// volume. False: there is none.
+// publishHidden adds a pod to the volumes whose file system is mounted at its own volume. False: none.
 func (s *scan) publishHidden(folder string) (found bool) {
 	list := s.sharing(folder)
 	for _, v := range list {
@@ -166,8 +160,7 @@ func (s *scan) publishHidden(folder string) (found bool) {
 	return len(list) > 0
 }
 
-// index makes maps of the volumes with a handle, by the names of their PersistentVolumes and by the
-// devices of their mounts. No volume with a handle is added later.
+// index runs after the last volume with a handle is added.
 func (s *scan) index() {
 	s.named, s.onDevice = map[string][]*Volume{}, map[string][]*Volume{}
 	for p, v := range s.volumes {
@@ -183,8 +176,7 @@ func (s *scan) index() {
 	}
 }
 
-// sharing returns the volumes that have a mount of the same file system as a mount at or below a
-// folder.
+// sharing returns the volumes with a file system mounted at or below a folder.
 func (s *scan) sharing(folder string) (list []*Volume) {
 	met := map[string]bool{}
 	for _, m := range s.mounts.allBelow(folder) {
@@ -196,14 +188,14 @@ func (s *scan) sharing(folder string) (list []*Volume) {
 	return list
 }
 
-// readEphemeral takes the pods' own volumes that may hide others. A pod may have a volume of its own
-// with the name of a PersistentVolume that it also has: kubelets use one folder for both
-// (csi_mounter.go:92), and the later record replaces the other. If something else is also mounted
-// there, or the name is known as a PersistentVolume's, that volume is not known to be absent.
+// readEphemeral takes the pods' own volumes that may hide others: kubelets use one folder for a pod's own
+// volume and a PersistentVolume of the same name (csi_mounter.go:92), and the later record replaces the
+// other. If something else is mounted there, or a PersistentVolume has that name, it is not known to be
+// absent.
 func (s *scan) readEphemeral() {
 	known := map[string]bool{}
 	for _, v := range s.volumes {
-		if v.Handle != "" || v.Mode == Block { // else it may also be another pod's own
+		if v.Handle != "" || v.Mode == Block { // else possibly another pod's own
 			known[v.PersistentVolume] = true
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 )
 
-// Folders below the kubelet's own.
 const (
 	podsFolder    = "pods"
 	csiFolder     = "plugins/kubernetes.io/csi"
@@ -22,35 +21,31 @@ const (
 	stagingFolder = devicesFolder + "/staging"
 	publishFolder = devicesFolder + "/publish"
 	globalMount   = "globalmount"       // csi_attacher.go:46
-	inPods        = "kubernetes.io~csi" // the plugin's name in pods' folders
+	inPods        = "kubernetes.io~csi" // the plugin's name there
 )
 
-// scan is one reading.
 type scan struct {
 	kubelet fs.FS
 	mounts  Mounts
 	volumes map[string]*Volume  // by Path
 	handles map[identity]string // their paths
-	paths   map[string]bool     // paths with explained mounts
-	inPods  map[string]*Volume  // by the folder of a pod that names it; nil: it is the pod's own
+	paths   map[string]bool     // with explained mounts
+	inPods  map[string]*Volume  // by the pod's folder; nil: the pod's own
 	listed  map[string]bool     // the folders of pods' volumes that were found and read
-	// subpaths are the volumes' names with mounted subpaths that no pod's folder names, and subpath is
-	// the first of them.
+	// subpaths are names of volumes with mounted subpaths in no pod's folder; subpath is the first.
 	subpaths map[string]bool
 	subpath  string
-	// The volumes with a handle: see index.
+	// See index.
 	named, onDevice map[string][]*Volume
-	// ephemeral are the folders of pods' own volumes with a mount.
-	ephemeral []string
-	unknown   []string
-	more      int // of unknown, not kept
-	// A pod's folder could not be read: it may name any volume.
+	ephemeral       []string
+	unknown         []string
+	more            int // unknown reasons, not kept
+	// A pod's folder was unreadable: it may name any volume.
 	podsUnread bool
-	// A folder of staged volumes could not be read: any volume may be staged.
+	// A folder of staged volumes was unreadable: any volume may be staged.
 	stagedUnread bool
-	// unlisted are the volumes beyond maxVolumes.
-	unlisted map[Brief]bool
-	alive    []Alive
+	unlisted     map[Brief]bool
+	alive        []Alive
 }
 
 type identity struct {
@@ -60,9 +55,8 @@ type identity struct {
 
 func (v *Volume) identity() identity { return identity{v.Driver, v.Handle, v.Mode} }
 
-// Read returns the facts in the kubelet's folder and the mount table. Links can't lead out of the
-// folder: it is the Tree of an os.Root. It is for serial use, and takes one system call or a few for
-// each folder.
+// Read returns the facts in the kubelet's folder (the Tree of an os.Root) and the mount table. It is for
+// serial use, with a few system calls for each folder.
 func Read(kubelet fs.FS, mounts Mounts, kernel Kernel) Facts {
 	s := &scan{
 		kubelet: kubelet, mounts: mounts, volumes: map[string]*Volume{}, handles: map[identity]string{}, paths: map[string]bool{},
@@ -84,8 +78,7 @@ func Read(kubelet fs.FS, mounts Mounts, kernel Kernel) Facts {
 	return s.facts()
 }
 
-// readLinks notes links among the folders on the way: the mount table has mounts below a link by the
-// path that it leads to, and not by the path that is looked for.
+// readLinks notes links on the way: the mount table knows only their targets.
 func (s *scan) readLinks() {
 	for _, p := range onTheWay {
 		if info, err := fs.Lstat(s.kubelet, p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -95,7 +88,6 @@ func (s *scan) readLinks() {
 	}
 }
 
-// facts sums up the read facts.
 func (s *scan) facts() Facts {
 	f := Facts{Unknown: s.unknown, Unlisted: slices.SortedFunc(maps.Keys(s.unlisted), Brief.Compare), Alive: s.alive}
 	if s.more > 0 {
@@ -134,10 +126,10 @@ func (s *scan) facts() Facts {
 	return f
 }
 
-// list returns the entries of a folder. A missing folder has none. Errors are noted, and the entries
-// are then incomplete.
+// list returns the entries of a folder; none if it is missing. Errors are noted, and make the entries
+// incomplete.
 //
-// A mount that is not on the way is not entered, nor anything below it: it may not answer.
+// A mount that is not on the way is not entered: it may not answer.
 func (s *scan) list(folder string) (entries []entry, complete bool) {
 	if over := s.mounts.over(folder); over != "" {
 		s.paths[over] = true
@@ -157,7 +149,7 @@ func (s *scan) list(folder string) (entries []entry, complete bool) {
 		s.note(fmt.Sprintf("%q has more than %d entries", folder, maxEntries))
 		entries = entries[:maxEntries]
 	}
-	// Nothing by such a name is listed: the API would refuse all that is said beside it.
+	// An impossible name is not listed: the API would refuse the whole report.
 	kept := entries[:0]
 	for _, e := range entries {
 		if s.isOdd(path.Join(folder, e.name), e.name) {
@@ -169,7 +161,6 @@ func (s *scan) list(folder string) (entries []entry, complete bool) {
 	return kept, complete
 }
 
-// isOdd says whether a name in a path is impossible for Kubernetes' objects, and notes it.
 func (s *scan) isOdd(p, name string) bool {
 	if len(name) <= maxName && utf8.ValidString(name) {
 		return false
@@ -178,8 +169,7 @@ func (s *scan) isOdd(p, name string) bool {
 	return true
 }
 
-// folders are the folders among a folder's entries. A link is none, and where it leads
-// is not looked at: then not all is read.
+// folders skips links, which make the result incomplete.
 func (s *scan) folders(folder string) (names []string, complete bool) {
 	entries, complete := s.list(folder)
 	for _, entry := range entries {
@@ -199,7 +189,6 @@ func (s *scan) folders(folder string) (names []string, complete bool) {
 	return names, complete
 }
 
-// note keeps why something could not be read.
 func (s *scan) note(reason string) {
 	if slices.Contains(s.unknown, short(reason)) {
 		return
@@ -211,8 +200,7 @@ func (s *scan) note(reason string) {
 	s.unknown = append(s.unknown, short(reason))
 }
 
-// volume returns the entry of a staging path, and makes it. It is nil when there are too
-// many; then the volume's name is kept, from its record or its path.
+// volume returns or makes an entry. nil: there are too many; then the volume's name is kept.
 func (s *scan) volume(p string, mode Mode, r record) *Volume {
 	if v := s.volumes[p]; v != nil {
 		return v
@@ -230,7 +218,6 @@ func (s *scan) volume(p string, mode Mode, r record) *Volume {
 	return v
 }
 
-// passOver keeps the name of a volume beyond maxVolumes.
 func (s *scan) passOver(p string, r record) {
 	s.paths[p] = true
 	brief := briefly(p, r.Driver, r.Handle)
@@ -242,13 +229,11 @@ func (s *scan) passOver(p string, r record) {
 	}
 }
 
-// identify says which volume an entry is of.
 func (s *scan) identify(v *Volume, p string, r record) {
 	v.Driver, v.Handle = r.Driver, r.Handle
 	s.handles[v.identity()] = p
 }
 
-// called takes the name of a PersistentVolume for a volume.
 func (v *Volume) called(name string) {
 	if v.PersistentVolume == "" || name != "" && name < v.PersistentVolume {
 		v.PersistentVolume = printable(name)
@@ -262,7 +247,6 @@ func (v *Volume) explain(reason string) {
 	}
 }
 
-// publish adds a pod that has the volume.
 func (s *scan) publish(v *Volume, p Publication) {
 	v.named = v.named || p.PodFolder
 	p.PodUID = printable(p.PodUID)
@@ -298,7 +282,7 @@ func (s *scan) accounted(point string) bool {
 	return false
 }
 
-// either is Yes where one of two is, and No where both are.
+// either is Yes if a or b is, and No if both are.
 func either(a, b Answer) Answer {
 	switch {
 	case a == Yes || b == Yes:
@@ -310,7 +294,6 @@ func either(a, b Answer) Answer {
 	}
 }
 
-// printable is a name as JSON can have it.
 func printable(name string) string {
 	if utf8.ValidString(name) {
 		return name
@@ -318,7 +301,6 @@ func printable(name string) string {
 	return strings.ToValidUTF8(name, "�")
 }
 
-// short cuts a reason off where it is too long to be kept.
 func short(reason string) string {
 	letters := []rune(printable(reason))
 	if len(letters) <= maxReason {

@@ -26,11 +26,9 @@ const (
 	driver  = "disk.example.com"
 )
 
-// node is a kubelet's folder with its mounts.
 type node struct {
-	files  fstest.MapFS
-	mounts []string
-	// devices are the numbers of shared devices.
+	files   fstest.MapFS
+	mounts  []string
 	devices map[string]string
 }
 
@@ -49,7 +47,6 @@ func (n *node) record(folder string, fields map[string]string) {
 func (n *node) dir(name string)   { n.files[name] = &fstest.MapFile{Mode: fs.ModeDir | 0o750} }
 func (n *node) mount(name string) { n.dir(name); n.mounts = append(n.mounts, name) }
 
-// stagingFolder is where the kubelet stages a volume with a file system.
 func stagingFolder(handle string) string {
 	sum := sha256.Sum256([]byte(handle))
 	return csi + driver + "/" + hex.EncodeToString(sum[:])
@@ -67,14 +64,12 @@ func (n *node) publish(pod, pv, handle string) {
 	n.mount(podFolder(pod, pv) + "/mount")
 }
 
-// ephemeral gives a pod a volume of its own.
 func (n *node) ephemeral(pod, name string) {
 	n.record(podFolder(pod, name), map[string]string{"driverName": driver, "volumeHandle": "csi-1", "specVolID": name, "volumeLifecycleMode": "Ephemeral"})
 	n.mount(podFolder(pod, name) + "/mount")
 }
 
-// table is the mount table of a container that has the kubelet's folder with
-// HostToContainer.
+// The container has the kubelet's folder with HostToContainer.
 func (n *node) table() string {
 	lines := []string{
 		"1 0 0:1 / / rw - overlay overlay rw",
@@ -91,7 +86,6 @@ func (n *node) read() nodemounts.Facts {
 	return nodemounts.Read(n.files, nodemounts.ReadMounts(strings.NewReader(n.table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 }
 
-// words are facts as text, a line for each volume and each unknown part.
 func words(f nodemounts.Facts) string {
 	var b strings.Builder
 	for _, v := range f.Volumes {
@@ -132,7 +126,7 @@ func TestRead(t *testing.T) {
 			n.stage("vol-1")
 			n.dir("pods/uid-a/volumes/kubernetes.io~csi")
 		}, "disk.example.com vol-1 pv= Filesystem staged=Yes mounted=Yes forgotten\n"},
-		// Some drivers mount below the path, or nothing at all.
+		// Some drivers mount below the path, or nothing.
 		"mounted below the staging path": {func(n *node) {
 			n.record(stagingFolder("v"), map[string]string{"driverName": driver, "volumeHandle": "v"})
 			n.mount(stagingFolder("v") + "/globalmount/0001")
@@ -153,8 +147,7 @@ func TestRead(t *testing.T) {
 			n.record(podFolder("uid-a", "pv"), map[string]string{"driverName": driver, "volumeHandle": "v", "specVolID": "pv"})
 		}, "disk.example.com v pv=pv Filesystem staged=Yes mounted=Yes pod=uid-a/true/No\n"},
 		"an ephemeral volume": {func(n *node) { n.ephemeral("uid-a", "inline") }, ""},
-		// Kubelets have one folder for both, and one record: what else is mounted there, or known by
-		// the name, may be the PersistentVolume's.
+		// Kubelets have one folder and record for both: the rest may be the PersistentVolume's.
 		"an ephemeral volume, and another one mounted with it": {func(n *node) {
 			n.ephemeral("uid-a", "pvc-1")
 			n.mount(podFolder("uid-a", "pvc-1") + "/mount")
@@ -198,7 +191,6 @@ func TestRead(t *testing.T) {
 		"a block volume whose driver's path is left": {func(n *node) {
 			n.mount(devices + "publish/pv-b/uid-a")
 		}, "  pv=pv-b Block staged=No mounted=No pod=uid-a/false/Yes forgotten unknown: there is no vol_data.json\n"},
-		// NodePublishVolume may be under way, and what the driver makes there is not there yet.
 		"a block volume of a driver that does not stage, before it is published": {func(n *node) {
 			n.record(devices+"pv-b/data", map[string]string{"driverName": driver, "volumeHandle": "b", "specVolID": "pv-b"})
 			n.dir(devices + "pv-b/dev")
@@ -211,7 +203,6 @@ func TestRead(t *testing.T) {
 			n.mount("pods/uid-b/volume-subpaths/pv/app/0")
 		}, "  pv=pv Filesystem staged=No mounted=Yes pod=uid-a/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n" +
 			"  pv=pv Filesystem staged=No mounted=Yes pod=uid-b/false/Yes forgotten unknown: a subpath of it is mounted, and the pod has no folder of volumes any more\n"},
-		// It may be of that volume.
 		"a subpath's mount that is left of a forgotten volume": {func(n *node) {
 			n.stage("v")
 			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
@@ -221,7 +212,7 @@ func TestRead(t *testing.T) {
 			n.record(podFolder("uid-a", "pv"), map[string]string{"driverName": driver, "volumeHandle": "v", "specVolID": "pv"})
 			n.mount("pods/uid-a/volume-subpaths/pv/app/0")
 		}, "disk.example.com v pv=pv Filesystem staged=No mounted=No pod=uid-a/true/Yes\n"},
-		// Its device is the volume's, or another pod has the volume by that name.
+		// Its device is the volume's, or another pod names the volume.
 		"a subpath's mount that is left in a pod that lives": {func(n *node) {
 			n.stage("v")
 			n.stage("w")
@@ -234,7 +225,6 @@ func TestRead(t *testing.T) {
 		}, "disk.example.com v pv= Filesystem staged=Yes mounted=Yes pod=uid-a/false/Yes forgotten\n" +
 			"disk.example.com w pv= Filesystem staged=Yes mounted=Yes forgotten\n" +
 			"disk.example.com x pv=pv-x Filesystem staged=Yes mounted=Yes pod=uid-a/false/Yes pod=uid-b/true/Yes\n"},
-		// It has no folder among the pod's volumes.
 		"a subpath's mount of a host's path": {func(n *node) {
 			n.dir("pods/uid-a/volumes")
 			n.mount("pods/uid-a/volume-subpaths/host/app/0")
@@ -247,7 +237,7 @@ func TestRead(t *testing.T) {
 				n.mount("pods/uid-a/volume-subpaths/" + name + "/app/0")
 			}
 		}, ""},
-		// The later record replaces the PersistentVolume's; its mount is still there.
+		// The later record replaces the PersistentVolume's; its mount remains.
 		"a pod's own volume over a PersistentVolume, with one mount": {func(n *node) {
 			n.stage("v")
 			n.ephemeral("uid-a", "pv")
@@ -262,7 +252,7 @@ func TestRead(t *testing.T) {
 			`unknown: a name that is not UTF-8, or longer than Kubernetes has them: "pods/uid-a/volume-subpaths/x\xff"` + "\n"},
 		"a mount that nothing tells of": {func(n *node) { n.mounts = append(n.mounts, csi+driver+"/abc/elsewhere") },
 			`unknown: "plugins/kubernetes.io/csi/disk.example.com/abc/elsewhere" is mounted, and there is no record of it` + "\n"},
-		// The folder's name says its volume: the facts about others stay.
+		// The folder's name says its volume.
 		"a broken record of a pod": {func(n *node) {
 			n.stage("v")
 			n.publish("uid-b", "pv-w", "w")
@@ -274,7 +264,6 @@ func TestRead(t *testing.T) {
 		"an empty record of a pod": {func(n *node) {
 			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{}
 		}, "  pv=pv Filesystem staged=No mounted=No pod=uid-a/true/No unknown: \"" + podFolder("uid-a", "pv") + "/vol_data.json\": unexpected end of JSON input\n"},
-		// Something unknown is mounted: no volume is called forgotten.
 		"a broken record of a pod, with a mount": {func(n *node) {
 			n.stage("v")
 			n.files[podFolder("uid-a", "pv")+"/vol_data.json"] = &fstest.MapFile{Data: []byte(`{"driverName":"disk`)}
@@ -304,7 +293,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A pod's mounts count by the mount table, also if another mount hides the folders of pods.
+// Another mount may hide the folders of pods.
 func TestMountsBelowHiddenFolders(t *testing.T) {
 	for name, test := range map[string]struct {
 		with func(*node)
@@ -336,7 +325,7 @@ func TestMountsBelowHiddenFolders(t *testing.T) {
 	}
 }
 
-// A link on the way hides mounts, which the table has at the link's target.
+// The table has the mounts at the link's target.
 func TestLinksOnTheWay(t *testing.T) {
 	for _, folder := range []string{"pods", "plugins"} {
 		n := newNode()
@@ -348,8 +337,7 @@ func TestLinksOnTheWay(t *testing.T) {
 	}
 }
 
-// A kubelet that takes a block volume from its pod removes the record last, and until then the
-// volume is not called absent, whether the driver stages or not. After that nothing stays open.
+// The kubelet removes the record last: until then the volume is not absent.
 func TestBlockVolumeGoes(t *testing.T) {
 	for _, stages := range []bool{false, true} {
 		n := newNode()
@@ -379,8 +367,7 @@ func TestBlockVolumeGoes(t *testing.T) {
 	}
 }
 
-// Where the mount table can't be read, a broken record of a pod may be of anything that is
-// mounted: nothing is called forgotten.
+// The record may be of any mount: nothing is forgotten.
 func TestBrokenRecordWithoutMounts(t *testing.T) {
 	n := newNode()
 	n.stage("v")
@@ -391,7 +378,6 @@ func TestBrokenRecordWithoutMounts(t *testing.T) {
 	}
 }
 
-// sorted has the lines in an order that does not depend on digests.
 func sorted(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -402,7 +388,7 @@ func sorted(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A volume that the mount table does not show is unknown, and not unmounted.
+// Missing from the table means unknown, not unmounted.
 func TestMountsUnknown(t *testing.T) {
 	for name, table := range map[string]string{
 		"empty":           "",
@@ -447,8 +433,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// A folder that leads elsewhere by links, holds pipes, huge or unreadable files is told,
-// and nothing outside is read.
+// Links, pipes, and huge or unreadable files are told; nothing outside is read.
 func TestHostileFolder(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(name, text string) {
@@ -499,7 +484,7 @@ func TestHostileFolder(t *testing.T) {
 	}
 }
 
-// An impossible name is reported, and not listed: the API would refuse the whole report for it.
+// The API would refuse the whole report for it.
 func TestOddNames(t *testing.T) {
 	long := strings.Repeat("x", 254)
 	torn := &fstest.MapFile{Data: []byte("{")}
@@ -543,7 +528,6 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// wide is a kubelet's folder with very many broken records, and a pod with very many volumes.
 type wide struct{}
 
 func (wide) Open(name string) (fs.File, error) {
@@ -565,7 +549,6 @@ func (wide) Open(name string) (fs.File, error) {
 	return one.Open(name)
 }
 
-// wideFolder makes its entries on request.
 type wideFolder struct{ left int }
 
 func (f *wideFolder) ReadDir(n int) ([]fs.DirEntry, error) {
@@ -591,7 +574,6 @@ func (e folderEntry) IsDir() bool                { return true }
 func (e folderEntry) Type() fs.FileMode          { return fs.ModeDir }
 func (e folderEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 
-// In any quantity, the kept part is bounded, and marked as cut.
 func TestTooMuch(t *testing.T) {
 	f := nodemounts.Read(wide{}, nodemounts.ReadMounts(strings.NewReader(newNode().table()), "/var/lib/kubelet"), nodemounts.Kernel{})
 	if len(f.Unknown) != 33 || len(f.Volumes) != 4096 {

@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// recordName is what the kubelet calls its records (csi_plugin.go:58).
+// recordName: csi_plugin.go:58.
 const recordName = "vol_data.json"
 
-// ephemeral is the life cycle of a volume that is written into a pod: it is the pod's
-// alone, is not staged and never attached (csi_plugin.go:586).
+// ephemeral is the life cycle of a volume written into a pod: never shared, staged or attached
+// (csi_plugin.go:586).
 const ephemeral = "Ephemeral"
 
 // record is the read part of a vol_data.json (csi_mounter.go:44, csi_util.go:62).
@@ -24,11 +24,9 @@ type record struct {
 	Driver, Handle, PersistentVolume, Lifecycle string
 }
 
-// malformedError says that a record is readable and invalid: a kubelet that was killed while it wrote
-// it, or a machine that lost its power, leaves it empty or cut off.
+// malformedError: a kubelet killed during the write, or a power loss, leaves a record empty or cut off.
 type malformedError struct{ error }
 
-// parseRecord reads the text of a vol_data.json: a JSON object of strings.
 func parseRecord(text []byte) (record, error) {
 	if !utf8.Valid(text) {
 		return record{}, errors.New("it is not UTF-8")
@@ -49,15 +47,14 @@ func parseRecord(text []byte) (record, error) {
 	return r, nil
 }
 
-// readRecord reads the vol_data.json of a folder with these entries. It returns fs.ErrNotExist without
-// one.
+// readRecord returns fs.ErrNotExist without a record.
 func (s *scan) readRecord(folder string, entries []entry) (record, error) {
 	name := path.Join(folder, recordName)
 	entry := find(entries, recordName)
 	if entry == nil {
 		return record{}, fs.ErrNotExist
 	}
-	// A pipe would never answer, and a link leads who knows where.
+	// A pipe would never answer, and a link may lead anywhere.
 	if kind, err := s.kindOf(folder, *entry); err != nil {
 		return record{}, fmt.Errorf("%q: %w", name, err)
 	} else if !kind.IsRegular() || s.mounts.names(name) {
@@ -68,7 +65,7 @@ func (s *scan) readRecord(folder string, entries []entry) (record, error) {
 		return record{}, err
 	}
 	defer file.Close()
-	info, err := file.Stat() // of the open file: nothing is looked up by its name
+	info, err := file.Stat() // of the open file: no lookup by name
 	if err != nil {
 		return record{}, err
 	}

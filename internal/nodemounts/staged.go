@@ -11,19 +11,16 @@ import (
 	"strings"
 )
 
-// beforeDrivers is the folder in which Kubernetes before 1.24 staged the volumes of all drivers, by
-// their PersistentVolumes' names.
+// beforeDrivers is the staging folder of Kubernetes before 1.24, by PersistentVolume name.
 const beforeDrivers = "pv"
 
-// StagingPath is where a volume with a file system is staged, below the kubelet's folder
-// (csi_attacher.go:598).
+// StagingPath is a file-system volume's staging path below the kubelet's folder (csi_attacher.go:598).
 func StagingPath(driver, handle string) string {
 	sum := sha256.Sum256([]byte(handle))
 	return path.Join(csiFolder, driver, hex.EncodeToString(sum[:]), globalMount)
 }
 
-// stagedAt is the driver and the digest of a handle that a path of StagingPath's form has; empty: it
-// is of another form.
+// stagedAt is empty for a path of another form than StagingPath's.
 func stagedAt(p string) (driver, digest string) {
 	digest, mount := path.Split(strings.TrimPrefix(p, csiFolder+"/"))
 	driver, digest = path.Split(path.Clean(digest))
@@ -33,8 +30,7 @@ func stagedAt(p string) (driver, digest string) {
 	return path.Clean(driver), digest
 }
 
-// briefly returns the names of a volume, by its handle and by its staging path. A record may be of
-// another volume than its folder: then there are two.
+// briefly gives two names if the record is of another volume than its folder.
 func briefly(p, driver, handle string) (list []Brief) {
 	if handle != "" {
 		list = append(list, Brief{driver, path.Base(path.Dir(StagingPath(driver, handle)))[:briefLetters]})
@@ -45,7 +41,6 @@ func briefly(p, driver, handle string) (list []Brief) {
 	return list
 }
 
-// readStaged reads the folders of volumes with a file system.
 func (s *scan) readStaged() {
 	for _, driver := range s.stagedFolders(csiFolder) {
 		folder := path.Join(csiFolder, driver)
@@ -58,16 +53,15 @@ func (s *scan) readStaged() {
 	}
 }
 
-// stagedFolders lists a folder of staged volumes.
 func (s *scan) stagedFolders(folder string) []string {
 	names, complete := s.folders(folder)
 	s.stagedUnread = s.stagedUnread || !complete
 	return names
 }
 
-// readStagedFolder reads the folder of one volume. The kubelet writes its record before it calls
-// NodeStage (csi_attacher.go:371), and removes it once NodeUnstage has succeeded and nothing is mounted
-// (csi_attacher.go:569, csi_mounter.go:584): without record and mount, nothing is staged.
+// readStagedFolder: the kubelet writes its record before NodeStage (csi_attacher.go:371), and removes it
+// once NodeUnstage has succeeded and nothing is mounted (csi_attacher.go:569, csi_mounter.go:584). Without
+// record and mount, nothing is staged.
 func (s *scan) readStagedFolder(driver, folder string) {
 	p := path.Join(folder, globalMount)
 	entries, complete := s.list(folder)

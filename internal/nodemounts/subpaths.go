@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// subpathsFolder is where kubelets mount parts of a pod's volumes for its containers: pods/<pod
-// UID>/volume-subpaths/<name>/<container>/<number> (pkg/volume/util/subpath/subpath_linux.go:185).
-// The name is that of the PersistentVolume, or of a volume that has none.
+// subpathsFolder has parts of a pod's volumes: pods/<pod UID>/volume-subpaths/<name>/<container>/<number>
+// (pkg/volume/util/subpath/subpath_linux.go:185). The name is that of the PersistentVolume, or of a volume
+// without one.
 const subpathsFolder = "volume-subpaths"
 
-// readSubpaths takes in the mounts of subpaths. Only the mount table shows them: kubelets unmount them
-// before they unpublish the volume, and a leftover keeps the volume in use after its pod's folder is
-// gone.
+// readSubpaths: only the mount table shows subpaths. Kubelets unmount them before they unpublish, and a
+// leftover keeps the volume in use after its pod's folder is gone.
 func (s *scan) readSubpaths() {
 	last, of := "", podVolumes{}
 	for _, point := range s.mounts.points {
@@ -34,14 +33,13 @@ func (s *scan) readSubpaths() {
 	}
 }
 
-// podVolumes are the volumes of one pod from other plugins. One reading serves all subpaths of the pod.
+// podVolumes are a pod's volumes from other plugins, read once.
 type podVolumes struct {
 	read   bool
 	names  map[string]bool
-	exists bool // the pod has a folder of volumes, or it is not known
+	exists bool // the pod has a folder of volumes, or may have
 }
 
-// readSubpath takes a folder of a pod below which subpaths of a volume are mounted.
 func (s *scan) readSubpath(folder, pod, name string, of *podVolumes) {
 	if v, named := s.inPods[path.Join(podsFolder, pod, "volumes", inPods, name)]; named {
 		if v != nil {
@@ -65,8 +63,7 @@ func (s *scan) readSubpath(folder, pod, name string, of *podVolumes) {
 	}
 }
 
-// readOthers reads the names of a pod's volumes of other plugins. Host paths may have subpaths, and have
-// no folder among those volumes. But a pod that lives has their parent folder.
+// readOthers: host paths may have subpaths, but no folder there. A living pod has the parent folder.
 func (s *scan) readOthers(pod string, of *podVolumes) {
 	if of.read {
 		return
@@ -87,8 +84,7 @@ func (s *scan) readOthers(pod string, of *podVolumes) {
 	}
 }
 
-// mayHaveSubpath says why a volume may have a mounted subpath that no pod's folder names; empty: it has
-// none.
+// mayHaveSubpath is empty if no mounted subpath may be the volume's.
 func (s *scan) mayHaveSubpath(v *Volume) string {
 	if v.Handle == "" || len(s.subpaths) == 0 || v.PersistentVolume != "" && !s.subpaths[v.PersistentVolume] {
 		return ""

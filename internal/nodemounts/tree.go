@@ -21,7 +21,7 @@ type tree struct{ root *os.Root }
 // Open opens a file, or its replacement.
 func (t tree) Open(name string) (fs.File, error) { return t.open(name, 0) }
 
-// OpenFolder opens a folder, and nothing that is in its place.
+// OpenFolder opens folders only.
 func (t tree) OpenFolder(name string) (fs.File, error) { return t.open(name, onlyFolders) }
 
 func (t tree) open(name string, flags int) (fs.File, error) {
@@ -38,23 +38,21 @@ func (t tree) open(name string, flags int) (fs.File, error) {
 // Stat implements fs.StatFS.
 func (t tree) Stat(name string) (fs.FileInfo, error) { return t.root.Stat(name) }
 
-// Lstat implements fs.ReadLinkFS for fs.Lstat.
+// Lstat is for fs.ReadLinkFS.
 func (t tree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(name) }
 
-// ReadLink belongs to fs.ReadLinkFS: no link is read.
+// ReadLink completes fs.ReadLinkFS; it is unused.
 func (t tree) ReadLink(name string) (string, error) { return t.root.Readlink(name) }
 
-// entry is one name in a folder, with the folder's own facts about it. The named file was not asked: it
-// may be a mounted volume, which may not answer.
+// entry has the folder's own facts on a name. The file was not asked: it may be a mounted volume that does
+// not answer.
 type entry struct {
 	name string
-	kind fs.FileMode // unsaid where the folder's file system does not say it
+	kind fs.FileMode // unsaid if the folder's file system omits it
 }
 
-// unsaid is the kind of entries for which the folder names none.
 const unsaid = fs.ModeIrregular
 
-// readDir reads at most one entry more than are kept.
 func readDir(kubelet fs.FS, folder string) ([]entry, error) {
 	open := kubelet.Open
 	if t, ok := kubelet.(interface {
@@ -69,7 +67,7 @@ func readDir(kubelet fs.FS, folder string) ([]entry, error) {
 	defer file.Close()
 	var entries []entry
 	switch dir := file.(type) {
-	case *os.File: // one of an os.Root asks what each name is, or by its path
+	case *os.File: // a file of an os.Root asks each name
 		entries, err = entriesOf(dir, maxEntries+1)
 	case fs.ReadDirFile:
 		var found []fs.DirEntry
@@ -87,8 +85,7 @@ func readDir(kubelet fs.FS, folder string) ([]entry, error) {
 	return entries, err
 }
 
-// kindOf returns an entry's kind. If the folder does not name it, the file is asked, unless something
-// is, or may be, mounted there.
+// kindOf asks the file only if the folder does not say its kind, and nothing is, or may be, mounted there.
 func (s *scan) kindOf(folder string, e entry) (fs.FileMode, error) {
 	if e.kind != unsaid {
 		return e.kind, nil

@@ -10,15 +10,13 @@ import (
 	"syscall"
 )
 
-// How a folder and a file are opened: a pipe without a writer is no folder, and is not
-// waited for.
+// Open flags: a pipe without a writer is no folder, and is not waited for.
 const (
 	onlyFolders = syscall.O_DIRECTORY
 	atOnce      = syscall.O_NONBLOCK
 )
 
-// entriesOf reads at most n entries of an open folder, as getdents64(2) has them, and asks no named
-// file: package os does for folders of an os.Root.
+// entriesOf reads at most n entries by getdents64(2). Package os would ask each named file in an os.Root.
 func entriesOf(folder *os.File, n int) (entries []entry, err error) {
 	conn, err := folder.SyscallConn()
 	if err != nil {
@@ -46,9 +44,7 @@ func entriesOf(folder *os.File, n int) (entries []entry, err error) {
 	return entries[:n], nil
 }
 
-// parseEntries reads what getdents64 has written: of each entry the number of its inode and
-// its offset, of 8 bytes each, the size of the whole in 2, the kind in one, and the name, which
-// a zero ends.
+// parseEntries: an entry is its inode (8 bytes), offset (8), size (2), kind (1), and the name up to a zero.
 func parseEntries(text []byte) (entries []entry) {
 	const size, kind, name = 16, 18, 19
 	for len(text) > name {
@@ -65,7 +61,6 @@ func parseEntries(text []byte) (entries []entry) {
 	return entries
 }
 
-// kindFrom says what the kernel's kind of an entry is.
 func kindFrom(kind byte) fs.FileMode {
 	switch kind {
 	case syscall.DT_REG:
@@ -87,7 +82,7 @@ func kindFrom(kind byte) fs.FileMode {
 	}
 }
 
-// inode is the number of a file's inode; 0: it is not known.
+// inode is 0 if unknown.
 func inode(info fs.FileInfo) int64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int64(stat.Ino)

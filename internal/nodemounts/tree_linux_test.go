@@ -14,8 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// Listing a folder asks nothing about its entries. Here that fails: the folders' names can be listed,
-// and nothing in them can be looked up.
 func TestListsWithoutAsking(t *testing.T) {
 	dir, n := t.TempDir(), newNode()
 	for _, folder := range []string{stagingFolder("v"), podFolder("uid-a", "pv"), devices + "publish/pv-b"} {
@@ -47,8 +45,7 @@ func TestListsWithoutAsking(t *testing.T) {
 	}
 }
 
-// A pipe in the place of a folder or a file is told, and not waited for, also where it takes the
-// file's place once its folder was listed.
+// A pipe may replace a file after its folder's listing.
 func TestPipes(t *testing.T) {
 	for _, at := range []string{
 		"pods", "pods/uid-a/volumes/kubernetes.io~csi", "pods/uid-a/volumeDevices/kubernetes.io~csi", "plugins/kubernetes.io", "plugins/kubernetes.io/csi",
@@ -83,8 +80,7 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// asNobody does something as a user whom permissions bind, on a thread of its own that ends
-// with the goroutine: root may look up everything.
+// Root may look up everything: the thread of another user ends with the goroutine.
 func asNobody(do func()) {
 	runtime.LockOSThread()
 	if unix.Getuid() == 0 {

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/nodemounts"
 )
 
-// touched is a kubelet's folder that records the requested names; with unsaid its folders do not name
-// their entries' kinds.
+// unsaid: folders do not name their entries' kinds
 type touched struct {
 	fstest.MapFS
 	unsaid bool
@@ -64,8 +63,7 @@ func (e unsaidEntry) IsDir() bool                { return false }
 func (e unsaidEntry) Type() fs.FileMode          { return fs.ModeIrregular }
 func (e unsaidEntry) Info() (fs.FileInfo, error) { panic("an entry is asked what it is") }
 
-// A look touches no mount, nor anything below it: it may not answer. That also holds if folders don't
-// name their entries' kinds, and if a folder of the kubelet's own is mounted.
+// A mount may not answer: nothing at or below it is touched.
 func TestTouchesNoMount(t *testing.T) {
 	full := func() *node {
 		n := newNode()
@@ -106,7 +104,6 @@ func TestTouchesNoMount(t *testing.T) {
 	}
 }
 
-// Separate disks on the way are entered.
 func TestMountsOnTheWay(t *testing.T) {
 	for _, own := range []string{"plugins", "plugins/kubernetes.io", strings.TrimSuffix(csi, "/"), "pods"} {
 		n := newNode()
@@ -120,8 +117,7 @@ func TestMountsOnTheWay(t *testing.T) {
 	}
 }
 
-// A private mount on the way hides others' mounts: a volume that is not listed below it may be mounted,
-// and the report names the mount and the remedy. The last mount over a folder counts.
+// It hides others' mounts: unlisted volumes may be mounted.
 func TestPrivateMountOnTheWay(t *testing.T) {
 	const line = "9 2 8:9 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdc rw\n"
 	const over = "10 9 8:10 / /var/lib/kubelet/%s rw %s- ext4 /dev/sdd rw\n"
@@ -150,7 +146,6 @@ func TestPrivateMountOnTheWay(t *testing.T) {
 	}
 }
 
-// An entry that goes between its folder's listing and the question was not there.
 func TestUnsaidAndGone(t *testing.T) {
 	n := newNode()
 	n.stage("v")
@@ -162,8 +157,7 @@ func TestUnsaidAndGone(t *testing.T) {
 	}
 }
 
-// If folders don't name their entries' kinds, and the mount table has unreadable lines, no entry is
-// asked: it is unknown, and not unused.
+// If the mount table has unreadable lines, no entry is asked: it is unknown.
 func TestUnsaidWithoutMounts(t *testing.T) {
 	n := newNode()
 	n.stage("v")
@@ -174,7 +168,6 @@ func TestUnsaidWithoutMounts(t *testing.T) {
 	}
 }
 
-// A folder is listed as a whole, also in several calls, and with each entry's kind.
 func TestLists(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 2000 {

@@ -9,13 +9,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// heldAt has a volume held at a node.
 func (s *scene) heldAt(name string, node ledger.NodeName) {
 	s.apply(ledger.HoldSeen{Volume: ledger.VolumeID{Driver: driver, Handle: name}, Hold: ledger.Hold{Version: s.next(), Node: node, State: ledger.HoldHeld}})
 }
 
-// A group with volumes at several nodes is reported at once, since no ticket can have them; other waits
-// of a ticket are reported as usual.
+// No ticket can have its volumes.
 func TestGroupAtSeveralNodes(t *testing.T) {
 	attach, detach := ledger.Policy{AttachFor: only(ledger.OperationSnapshot)}, ledger.Policy{DetachFor: only(ledger.OperationSnapshot)}
 	for name, test := range map[string]struct {

@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// groups adds n snapshots of as many volumes as one may have, the oldest first, that no ticket is
-// made for: one of their volumes has no PersistentVolume.
+// There is no ticket: each group has a volume without a PersistentVolume.
 func (s *scene) groups(namespace string, n int) {
 	for i := range n {
 		handles := make([]string, 0, maxMembers)
@@ -23,7 +22,6 @@ func (s *scene) groups(namespace string, n int) {
 	}
 }
 
-// One pass, with a namespace's groups.
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{20, 2000} {
 		b.Run(fmt.Sprint(n, " groups"), func(b *testing.B) {

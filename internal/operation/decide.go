@@ -14,17 +14,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The bounds of tickets.
 const (
-	// Timeout is how long a ticket exists at most.
+	// Timeout is the longest life of a ticket.
 	Timeout = 15 * time.Minute
-	// MaxPerNamespace is how many tickets for operations a namespace has, or has asked for, at once.
+	// MaxPerNamespace bounds the operations' tickets that a namespace has, or has asked for, at once.
 	MaxPerNamespace = 16
-	// shortestPause is between two tickets for a volume's operation after the first one failed; the
-	// pause grows to longestPause.
+	// shortestPause is between two tickets for a volume's operation after a failure; it grows to
+	// longestPause.
 	shortestPause = 10 * time.Second
 	longestPause  = 8 * Timeout
-	// patience is how long a ticket waits before the operation's owner gets an event.
+	// patience is a ticket's wait before the operation's owner gets an event.
 	patience = 30 * time.Second
 )
 
@@ -32,21 +31,20 @@ const (
 type State struct {
 	Snapshot ledger.Snapshot
 	Now      time.Time
-	// Namespace is Moorage's own, for tickets of volumes that no claim has.
+	// Namespace is Moorage's own, for tickets of volumes without a claim.
 	Namespace string
 	Works     []Work
-	// Unknown are the kinds of objects that have not been seen as a whole: nothing is made or
-	// ended for them.
+	// Unknown are kinds that have not been seen as a whole: nothing is made or ended for them.
 	Unknown map[string]bool
-	// Tickets are Moorage's own tickets for operations.
+	// Tickets are Moorage's own for operations.
 	Tickets []Ticket
-	// Ready are the contents, by UID, of Past.Owners that are ready.
+	// Ready are the ready contents, by UID, of Past.Owners.
 	Ready map[string]bool
-	// Past is what Decide has returned the last time; nil at first.
+	// Past is the last result of Decide; nil at first.
 	Past Past
 }
 
-// Plan is the result.
+// Plan is the result of Decide.
 type Plan struct {
 	Make     []Make
 	End      []Ticket
@@ -54,35 +52,35 @@ type Plan struct {
 	Over     []Over
 	// Past is for the next State.
 	Past Past
-	// Again is after how long something changes by time alone; 0: nothing does.
+	// Again is the time until something changes by time alone; 0: nothing does.
 	Again time.Duration
 }
 
-// Over says what came of a ticket that is not needed any more, or gone.
+// Over is the outcome of a ticket that is gone or not needed any more.
 type Over struct {
 	Operation ledger.Operation
 	Result    Result
 }
 
-// Result is what came of a ticket.
+// Result is the outcome of a ticket.
 type Result string
 
-// The results. Made is not of Decide: a ticket was made.
+// Made is not of Decide: a ticket was made.
 const (
 	Made       Result = "made"
-	Done       Result = "done"       // the operation came to its end, or got further
+	Done       Result = "done"       // the operation ended, or got further
 	Unfinished Result = "unfinished" // it did not, though the ticket had the volume
 	Waited     Result = "waited"     // the ticket never had the volume
 )
 
-// Trouble is the cause why an operation has no ticket, or a waiting one.
+// Trouble is why an operation has no ticket, or a waiting one.
 type Trouble struct {
 	Told    Object
-	Code    string // the arbiter's, or one of this package
+	Code    string // the arbiter's, or this package's
 	Message string
 }
 
-// The codes of troubles of this package: docs/reasons.md lists them.
+// The codes of this package's troubles (docs/reasons.md).
 const (
 	ReasonOutside   = "CloneOutside"
 	ReasonMixed     = "GroupMixed"
@@ -90,7 +88,7 @@ const (
 	ReasonPaused    = "OperationPaused"
 	ReasonTooMany   = "TooManyOperations"
 	ReasonNameTaken = "TicketNameTaken"
-	// ReasonRefused: the API server does not let the ticket be made.
+	// ReasonRefused: the API server refuses the ticket.
 	ReasonRefused = "TicketNotMade"
 )
 
@@ -105,7 +103,7 @@ type want struct {
 	Make
 	key      key
 	work     *Work
-	progress int64 // changes when the operation has got further
+	progress int64 // changes with the operation's progress
 	existing *Ticket
 }
 
@@ -155,21 +153,20 @@ func (s State) Decide() Plan {
 type decision struct {
 	State
 	plan  Plan
-	asked ledger.Operations // operations for which any policy wants tickets
-	// snapshots are the drivers that a policy asks for tickets for snapshots of.
+	asked ledger.Operations // operations for which a policy wants tickets
+	// snapshots are the drivers whose snapshots need tickets by a policy.
 	snapshots map[string]bool
 	count     map[string]int // tickets by payer
 	byName    map[ledger.TicketID]*Ticket
-	// foreign are tickets, by UID, with the name of a wanted one and another owner.
+	// foreign are other owners' tickets, by UID, with a wanted name.
 	foreign map[string]bool
-	keys    map[string]key // of the tickets that were there the last time, by UID
-	// making has the keys of tickets that are made now: the ticket before stays until the new one is
-	// there, so that the volume does not move in between.
+	keys    map[string]key // of the last tickets, by UID
+	// making has keys with a new ticket. The earlier ticket stays until that exists, so that the volume
+	// does not move in between.
 	making map[key]bool
 }
 
-// payer is the namespace that a ticket counts for: its own, or, in Moorage's own, the namespace that
-// asks for the operation.
+// payer is the namespace that a ticket counts for; in Moorage's own, the asking namespace.
 func (d *decision) payer(w *want) string {
 	if w.ID.Namespace == d.Namespace {
 		return w.ID.Namespace + "/" + w.work.Told.Namespace
@@ -187,8 +184,7 @@ func (d *decision) again(after time.Duration) {
 	}
 }
 
-// tellable are the troubles in order, and so many of each namespace that telling them costs
-// little: the next ones are told when these are over.
+// tellable are a bounded number of each namespace's troubles. The next are told when these are over.
 func tellable(all []Trouble) []Trouble {
 	slices.SortFunc(all, func(a, b Trouble) int {
 		return cmp.Or(cmp.Compare(a.Told.Namespace, b.Told.Namespace), cmp.Compare(a.Told.UID, b.Told.UID), cmp.Compare(a.Code, b.Code))
@@ -200,8 +196,6 @@ func tellable(all []Trouble) []Trouble {
 	})
 }
 
-// wants lists the tickets that should be there as far as objects and policies go, the oldest
-// first, by what there may be one of.
 func (d *decision) wants() map[key][]want {
 	all := map[key][]want{}
 	for _, work := range d.share() {
@@ -222,7 +216,7 @@ func (d *decision) wants() map[key][]want {
 	return all
 }
 
-// choose keeps one ticket for each key, or makes it. It returns the tickets that stay.
+// choose returns the tickets that stay, one for each key.
 func (d *decision) choose(wants map[key][]want) map[string]bool {
 	kept := map[string]bool{}
 	d.making = map[key]bool{}
@@ -243,7 +237,6 @@ func (d *decision) choose(wants map[key][]want) map[string]bool {
 	return kept
 }
 
-// keep leaves an existing ticket if its request is still wanted.
 func (d *decision) keep(w want, kept map[string]bool) {
 	t := w.existing
 	past := d.plan.Past[w.key]
@@ -265,8 +258,7 @@ func (d *decision) keep(w want, kept map[string]bool) {
 	d.trouble(w.work, t.Reason, fmt.Sprintf("ticket %s waits: %s", t.ID, t.Message))
 }
 
-// late says whether a ticket should have ended by its own time: its time is another than it was made with,
-// or it was renewed.
+// late: the ticket should have ended by its own time, which was changed or renewed.
 func (d *decision) late(t *Ticket, past attempt) bool {
 	if past.ticket != t.UID {
 		return false
@@ -278,7 +270,6 @@ func (d *decision) late(t *Ticket, past attempt) bool {
 	return left <= 0
 }
 
-// make has a ticket made, unless its time has not come, or there are too many.
 func (d *decision) make(w *want) {
 	if w.existing != nil { // it is being deleted
 		return
@@ -309,8 +300,7 @@ func (d *decision) make(w *want) {
 	d.plan.Make = append(d.plan.Make, w.Make)
 }
 
-// end ends unneeded tickets: of each namespace the oldest, so many at a time that one namespace's hold
-// up no other's.
+// end ends a bounded number of unneeded tickets, so that no namespace holds up another.
 func (d *decision) end(kept map[string]bool) {
 	ended := map[string]int{}
 	for _, t := range d.oldest() {
@@ -329,7 +319,6 @@ func (d *decision) end(kept map[string]bool) {
 	}
 }
 
-// oldest are the tickets, the oldest first.
 func (d *decision) oldest() []*Ticket {
 	var list []*Ticket
 	for i := range d.Tickets {
@@ -341,8 +330,8 @@ func (d *decision) oldest() []*Ticket {
 	return list
 }
 
-// unknown says whether the object behind a ticket's operation can't be seen. That does not matter if no
-// policy asks for tickets for it.
+// unknown: the object behind a ticket's operation can't be seen. That matters only if a policy asks for its
+// tickets.
 func (d *decision) unknown(t *Ticket) bool {
 	return d.Unknown[t.Owner.Kind] && d.asked.Has(t.Operation)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A policy, and an operation, make a ticket, or none.
 func TestWhatHasATicket(t *testing.T) {
 	attach := ledger.Policy{AttachFor: only(ledger.AllOperations()...)}
 	snapshot, clone, expansion := only(ledger.OperationSnapshot), only(ledger.OperationClone), only(ledger.OperationExpansion)
@@ -80,7 +79,6 @@ func TestWhatHasATicket(t *testing.T) {
 	}
 }
 
-// otherClass has the target of a clone be of a class.
 func (s *scene) otherClass(name, driver string, waits bool) {
 	s.apply(ledger.StorageClass{Name: name, Version: s.next(), Driver: driver, WaitForFirst: waits})
 	s.target("n", func(c *ledger.Claim) { c.Class = name })
@@ -90,8 +88,7 @@ func (s *scene) selected() {
 	s.target("n", func(c *ledger.Claim) { c.Class, c.SelectedNode = "later", "node" })
 }
 
-// A ticket goes when the operation is at its end, when its object is gone, or when no policy asks
-// for it any more; and not because objects can't be read.
+// Unreadable objects do not end the ticket.
 func TestItsEnd(t *testing.T) {
 	policy := ledger.Policy{AttachFor: only(ledger.OperationSnapshot)}
 	for name, test := range map[string]struct {
@@ -126,8 +123,7 @@ func TestItsEnd(t *testing.T) {
 	}
 }
 
-// A volume has one ticket for an operation; the next has it before the first lets go, so that the
-// volume does not move in between.
+// The next ticket exists before the first lets go: the volume does not move.
 func TestOneAfterTheOther(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	second := snapshotOf("y", "a")
@@ -145,8 +141,7 @@ func TestOneAfterTheOther(t *testing.T) {
 	s.has("shop/snapshot-uid-y")
 }
 
-// A ticket that had the volume in vain is followed by a pause as long as that, and twice as long each
-// further time, up to a bound. A success ends that, and so does progress.
+// Pauses after useless tickets double up to a bound; success or progress ends them.
 func TestPauses(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
@@ -174,7 +169,7 @@ func TestPauses(t *testing.T) {
 	s.has("shop/expansion-uid-a")
 }
 
-// A ticket that never had the volume cost nothing: the next is made soon.
+// The ticket cost nothing: the next is made soon.
 func TestWaitedInVain(t *testing.T) {
 	s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
@@ -190,7 +185,6 @@ func TestWaitedInVain(t *testing.T) {
 	}
 }
 
-// A deleted and repeated request gets no more of the volume.
 func TestMadeAgain(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
 	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
@@ -215,7 +209,6 @@ func TestMadeAgain(t *testing.T) {
 	}
 }
 
-// A pause is as long as the volume was had, and no longer than two hours.
 func TestLongestPause(t *testing.T) {
 	for failures, want := range map[int]time.Duration{1: 45 * time.Second, 2: 90 * time.Second, 4: 6 * time.Minute, 8: 96 * time.Minute, 9: 2 * time.Hour, 1000: 2 * time.Hour} {
 		if got := pause(45*time.Second, failures); got != want {
@@ -227,7 +220,6 @@ func TestLongestPause(t *testing.T) {
 	}
 }
 
-// An unbound claim that is not made into a clone any more was none.
 func TestCloneIsGivenUp(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
 	s.target("n", nil)
@@ -242,7 +234,6 @@ func TestCloneIsGivenUp(t *testing.T) {
 	s.has("")
 }
 
-// A clone that is bound was a success.
 func TestCloneIsBound(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})
 	s.target("n", nil)
@@ -258,7 +249,6 @@ func TestCloneIsBound(t *testing.T) {
 	s.has("")
 }
 
-// A final refusal of the driver ends the ticket at once, and a later attempt has its time.
 func TestInfeasible(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
@@ -281,8 +271,6 @@ func TestInfeasible(t *testing.T) {
 	s.has("shop/expansion-uid-a")
 }
 
-// A namespace has a bounded number of tickets at once, and waiting operations are reported; other
-// namespaces have theirs.
 func TestBoundOfANamespace(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	for i := range 100 {
@@ -311,7 +299,6 @@ func TestBoundOfANamespace(t *testing.T) {
 	}
 }
 
-// The cause of a ticket's wait is reported on the operation's object, if it lasts.
 func TestWaits(t *testing.T) {
 	s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationExpansion)})
 	s.works = []Work{expand("a")}
@@ -326,7 +313,6 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A ticket with that name and another content is not Moorage's.
 func TestForeign(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	s.works = []Work{snapshotOf("x", "a")}

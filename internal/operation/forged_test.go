@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Tickets that nothing needs are ended a few of each namespace at a time, the oldest first.
+// A few of each namespace at a time, the oldest first.
 func TestEndsOfANamespace(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	for i := range 3 * MaxPerNamespace {
@@ -24,7 +24,6 @@ func TestEndsOfANamespace(t *testing.T) {
 	}
 }
 
-// bare takes a ticket's label off: the ticket is there, for as long as its time is.
 func (s *scene) bare(granted ledger.TicketPhase) {
 	s.t.Helper()
 	for _, k := range s.tickets {
@@ -34,8 +33,7 @@ func (s *scene) bare(granted ledger.TicketPhase) {
 	s.tickets = nil
 }
 
-// A ticket without its label, also before it was seen, gets no more of the volume: the pause comes
-// after the ticket is gone, and there is no other meanwhile.
+// The pause comes after the ticket's end.
 func TestLabelTakenOff(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
@@ -65,7 +63,6 @@ func TestLabelTakenOff(t *testing.T) {
 	}
 }
 
-// Tickets without their label are among those that a namespace may have.
 func TestBoundWithoutLabels(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationExpansion)})
 	for i := range 4 * MaxPerNamespace {
@@ -86,7 +83,6 @@ func TestBoundWithoutLabels(t *testing.T) {
 	}
 }
 
-// A ticket with a wanted name, whose owner has another name, is left alone, and reported.
 func TestOwnerOfAnotherName(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	s.works = []Work{snapshotOf("x", "a")}
@@ -97,8 +93,6 @@ func TestOwnerOfAnotherName(t *testing.T) {
 	}
 }
 
-// A ticket by Moorage's name and labels that says a longer time, or that has been renewed, ends when its
-// time is over.
 func TestLongerThanItsTime(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	s.works = []Work{snapshotOf("x", "a")}
@@ -119,14 +113,12 @@ func TestLongerThanItsTime(t *testing.T) {
 	}
 }
 
-// also is another PersistentVolume for the disk of a volume, with a claim in another namespace.
 func (s *scene) also(namespace, name string) {
 	pv, key := "pv-"+namespace+"-"+name, ledger.ClaimKey{Namespace: namespace, Name: name}
 	s.apply(ledger.PersistentVolume{Name: pv, UID: pv, Version: s.next(), Class: "fast", Volume: ledger.VolumeID{Driver: driver, Handle: name}, Claim: key, ClaimUID: "uid-" + pv})
 	s.apply(ledger.Claim{Key: key, UID: "uid-" + pv, Version: s.next(), Class: "fast", PersistentVolume: pv, Bound: true})
 }
 
-// For a disk with several PersistentVolumes a snapshot has its ticket in its own namespace only.
 func TestSeveralPersistentVolumes(t *testing.T) {
 	for namespace, want := range map[string]string{"shop": "shop/snapshot-uid-x", "aaa": "aaa/snapshot-uid-x", "evil": "", "": "shop/snapshot-uid-x"} {
 		s := newScene(t, ledger.Policy{DetachFor: only(ledger.OperationSnapshot)})

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The read kinds of external-snapshotter's API. Those of groups have several versions, all with the
-// necessary fields: the first served version is read.
+// The read kinds of external-snapshotter's API. For groups, the first served version is read: each has the
+// necessary fields.
 var (
 	SnapshotVersions = []schema.GroupVersion{{Group: "snapshot.storage.k8s.io", Version: "v1"}}
 	GroupVersions    = []schema.GroupVersion{
@@ -23,7 +23,6 @@ var (
 	}
 )
 
-// The resources and kinds of the API.
 const (
 	SnapshotResource = "volumesnapshotcontents"
 	GroupResource    = "volumegroupsnapshotcontents"
@@ -32,14 +31,14 @@ const (
 	kindClaim        = "PersistentVolumeClaim"
 )
 
-// memberAnnotation is on the VolumeSnapshotContents of a group's members: the driver is called
-// for the group, and not for them (external-snapshotter pkg/utils).
+// memberAnnotation is on the VolumeSnapshotContents of a group's members: the driver is called only for the
+// group (external-snapshotter pkg/utils).
 const memberAnnotation = "groupsnapshot.storage.k8s.io/volumeGroupSnapshotHandle"
 
-// maxMembers bounds how many volumes one group may name: as many as a ticket may.
+// maxMembers bounds the volumes of one group, as of a ticket.
 const maxMembers = 256
 
-// Object names the object that an operation is asked for by.
+// Object names the object that asks for an operation.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
 func (o Object) String() string {
@@ -49,11 +48,11 @@ func (o Object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Work is an operation that is asked for and has not come to its end.
+// Work is an unfinished operation.
 type Work struct {
 	Operation ledger.Operation
-	// Object asks for it, and owns the ticket. Told is the object of the user behind it, which
-	// is told about it: the same, where the object is the user's own.
+	// Object asks for it, and owns the ticket. Told is the user's object to be told about it; often the
+	// same.
 	Object, Told Object
 	Created      int64 // creationTimestamp of Object, seconds
 
@@ -62,22 +61,20 @@ type Work struct {
 	Handles []string
 	Group   bool
 
-	// For a clone, the claim to clone; for an expansion, the claim itself.
+	// Claim is the claim to clone or to expand.
 	Claim ledger.ClaimKey
-	// Outside says of a clone that its source is in another namespace.
+	// Outside: the clone's source is in another namespace.
 	Outside bool
-	// Wants is how many bytes an expansion asks for.
+	// Wants is the wanted bytes of an expansion.
 	Wants int64
-	// Infeasible says that the driver has refused an expansion for good: only rare further attempts are
-	// to be expected.
+	// Infeasible: the driver has refused an expansion for good. Expect only rare further attempts.
 	Infeasible bool
 
-	// Cut says of a snapshot that it has got further, though it is not at its end.
+	// Cut: a snapshot has got further, but is not at its end.
 	Cut bool
 }
 
-// SnapshotOf reads a VolumeSnapshotContent. False: there is nothing to do for it. Fields of another
-// shape than the API's read as empty.
+// SnapshotOf reads a VolumeSnapshotContent. False: there is nothing to do. Malformed fields read as empty.
 func SnapshotOf(o *unstructured.Unstructured) (Work, bool) {
 	w := contentOf(o, KindSnapshot, "VolumeSnapshot", "volumeSnapshotRef")
 	handle, _, _ := unstructured.NestedString(o.Object, "spec", "source", "volumeHandle")
@@ -89,7 +86,7 @@ func SnapshotOf(o *unstructured.Unstructured) (Work, bool) {
 	return w, true
 }
 
-// GroupOf reads a VolumeGroupSnapshotContent, as SnapshotOf does.
+// GroupOf reads a VolumeGroupSnapshotContent like SnapshotOf.
 func GroupOf(o *unstructured.Unstructured) (Work, bool) {
 	w := contentOf(o, KindGroup, "VolumeGroupSnapshot", "volumeGroupSnapshotRef")
 	handles, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "source", "volumeHandles")
@@ -101,7 +98,7 @@ func GroupOf(o *unstructured.Unstructured) (Work, bool) {
 	return w, true
 }
 
-// Ready says whether a content's snapshot has come to its end, as it should.
+// Ready says whether a content's snapshot has ended well.
 func Ready(o *unstructured.Unstructured) bool {
 	ready, _, _ := unstructured.NestedBool(o.Object, "status", "readyToUse")
 	return ready
@@ -109,7 +106,6 @@ func Ready(o *unstructured.Unstructured) bool {
 
 func underWay(o *unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil && !Ready(o) }
 
-// contentOf is what the contents of single snapshots and of groups have in common.
 func contentOf(o *unstructured.Unstructured, kind, told, ref string) Work {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(o.Object, path...)
@@ -129,9 +125,8 @@ func contentOf(o *unstructured.Unstructured, kind, told, ref string) Work {
 	return w
 }
 
-// ClaimOf reads a PersistentVolumeClaim that may become a clone of another, or be expanded. Its
-// PersistentVolume says whether it is: IsOver. nil: it is neither. Of the claim's status, which tenants
-// may write, only the driver's refusal counts.
+// ClaimOf reads a PersistentVolumeClaim that may become a clone or be expanded; nil: neither. Tenants may
+// write the claim's status: only the driver's refusal counts there.
 func ClaimOf(c *corev1.PersistentVolumeClaim) *Work {
 	if c.DeletionTimestamp != nil {
 		return nil
@@ -154,19 +149,19 @@ func ClaimOf(c *corev1.PersistentVolumeClaim) *Work {
 	return &w
 }
 
-// IsOver says whether the claim's PersistentVolume shows that the driver's controller has nothing left
-// to do: a clone is there, an expanded volume has its size. A node's part follows at the next mount.
+// IsOver says whether the driver's controller is finished by the claim's PersistentVolume. A node's part
+// follows at the next mount.
 func (w *Work) IsOver(s ledger.Snapshot) bool {
 	if w.Object.Kind != kindClaim {
-		return false // a snapshot's content says so itself
+		return false // its content says so itself
 	}
 	c := s.Claim(ledger.ClaimKey{Namespace: w.Object.Namespace, Name: w.Object.Name})
 	pv := boundTo(s, c)
 	return pv != nil && c.UID == w.Object.UID && (w.Operation != ledger.OperationExpansion || pv.Capacity >= w.Wants)
 }
 
-// boundTo is the PersistentVolume of a claim, if both name each other; nil: there is none. The claim's
-// phase does not count: its writer can forge it.
+// boundTo is the PersistentVolume of a claim, if both name each other; else nil. The claim's phase can be
+// forged by its writer.
 func boundTo(s ledger.Snapshot, c *ledger.Claim) *ledger.PersistentVolume {
 	if c == nil || c.PersistentVolume == "" {
 		return nil

@@ -24,8 +24,7 @@ func expanded(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolu
 	return c
 }
 
-// An expansion is asked for by the claim's spec. Its status says of it that the driver has
-// refused, and nothing else.
+// The claim's spec asks; its status shows only a refusal.
 func TestExpansionOf(t *testing.T) {
 	resizing := func(status corev1.ClaimResourceStatus) func(*corev1.PersistentVolumeClaim) {
 		return func(c *corev1.PersistentVolumeClaim) {
@@ -53,7 +52,6 @@ func TestExpansionOf(t *testing.T) {
 	}
 }
 
-// A claim without a PersistentVolume becomes a clone if it names another claim.
 func TestCloneOf(t *testing.T) {
 	group, other := "snapshot.storage.k8s.io", "other"
 	for name, test := range map[string]struct {
@@ -97,7 +95,6 @@ func TestCloneOf(t *testing.T) {
 	}
 }
 
-// A content is work until its snapshot is ready; no shape breaks anything.
 func TestContents(t *testing.T) {
 	content := func(fields map[string]any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: fields}

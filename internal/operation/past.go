@@ -8,23 +8,22 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Past has the outcomes of earlier tickets, for each operation of a volume. It is of one process: the
-// next leader gives each of them one attempt more.
+// Past has the outcomes of earlier tickets. It is of one process: the next leader gives each operation one
+// more attempt.
 type Past map[key]attempt
 
-// attempt is the last ticket, with the outcomes of its predecessors.
 type attempt struct {
-	Failures int       // how often in a row one had the volume, and the operation was not done
-	Not      time.Time // no other one is made before that
+	Failures int       // in a row, with the volume, and the operation not done
+	Not      time.Time // no other ticket before that
 
-	// For the present or last ticket; empty once it is accounted for.
+	// The present or last ticket; empty once accounted for.
 	ticket     string
 	id         ledger.TicketID
 	owner      Object
-	held       time.Time // when it was first seen granted; zero: never
-	progress   int64     // of the operation, when it was first seen
-	infeasible bool      // the operation was so already then
-	unclear    time.Time // since when it can't be seen what came of it; zero: it can
+	held       time.Time // first seen granted; zero: never
+	progress   int64     // when first seen
+	infeasible bool      // already then
+	unclear    time.Time // since when its outcome can't be seen; zero: it can
 }
 
 // Owners are the objects whose operations have a ticket, or had one at the last Decide.
@@ -38,12 +37,10 @@ func (p Past) Owners() []Object {
 	return list
 }
 
-// hopeless says whether a ticket's operation was refused for good while the ticket was there.
 func (a attempt) hopeless(t *Ticket, w *Work) bool {
 	return w.Infeasible && a.ticket == t.UID && !a.infeasible
 }
 
-// remember accounts for the present tickets, and for those that are gone.
 func (d *decision) remember(wants map[key][]want) {
 	there := map[string]*Ticket{}
 	for i := range d.Tickets {
@@ -74,8 +71,7 @@ func (d *decision) remember(wants map[key][]want) {
 	}
 }
 
-// standing is the UID of the wanted ticket, with its label or without, and whether it is granted;
-// empty: there is none.
+// standing may have lost its label; empty: none.
 func (d *decision) standing(w want) (uid string, granted bool) {
 	if t := w.existing; t != nil {
 		if t.Deleting {
@@ -89,8 +85,7 @@ func (d *decision) standing(w want) (uid string, granted bool) {
 	return "", false
 }
 
-// bare is the ticket of an attempt after its marks of Moorage were taken off. It still has the volume.
-// nil: it has its marks, or is gone.
+// bare is an attempt's ticket that lost its marks of Moorage and still has the volume; else nil.
 func (d *decision) bare(a attempt) *ledger.Ticket {
 	if a.ticket == "" || d.byName[a.id] != nil {
 		return nil
@@ -102,7 +97,6 @@ func (d *decision) bare(a attempt) *ledger.Ticket {
 	return t
 }
 
-// account updates an attempt, with its ticket, or without.
 func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 	if a.ticket == "" {
 		return a
@@ -137,7 +131,6 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 			return a
 		}
 	}
-	// The ticket or its operation is over.
 	result := Unfinished
 	switch {
 	case is == nil && d.done(a.owner), is != nil && is.progress != a.progress:
@@ -153,8 +146,6 @@ func (d *decision) account(k key, a attempt, t *Ticket, wants []want) attempt {
 	return a
 }
 
-// done says whether a finished operation has succeeded: a claim for a clone, or for a larger volume, is
-// bound to such a PersistentVolume.
 func (d *decision) done(of Object) bool {
 	if of.Kind != kindClaim {
 		return d.Ready[of.UID]
@@ -163,8 +154,7 @@ func (d *decision) done(of Object) bool {
 	return c != nil && c.UID == of.UID && !c.Deleting && boundTo(d.Snapshot, c) != nil
 }
 
-// unclear says whether a clone's claim names a PersistentVolume that is not seen: it may be seen
-// later than the claim, which is written after it.
+// unclear: a clone's claim names a PersistentVolume that may still appear.
 func (d *decision) unclear(o ledger.Operation, of Object) bool {
 	if o != ledger.OperationClone {
 		return false
@@ -173,8 +163,7 @@ func (d *decision) unclear(o ledger.Operation, of Object) bool {
 	return c != nil && c.UID == of.UID && c.PersistentVolume != "" && d.Snapshot.PersistentVolume(c.PersistentVolume) == nil
 }
 
-// pause is how long a volume is left to others after an operation had it for a time: as long
-// as that, and twice as long after each further failure.
+// pause is as long as the operation had the volume, doubled after each further failure.
 func pause(held time.Duration, failures int) time.Duration {
 	p := max(held, shortestPause)
 	for i := 1; i < failures && p < longestPause; i++ {
@@ -186,7 +175,6 @@ func pause(held time.Duration, failures int) time.Duration {
 // forgetAfter is how long after its pause an operation's failures are remembered.
 const forgetAfter = 24 * time.Hour
 
-// forget drops unneeded entries.
 func (d *decision) forget(wants map[key][]want) {
 	for k, a := range d.plan.Past {
 		if a.ticket == "" && len(wants[k]) == 0 && (a.Failures == 0 && !d.Now.Before(a.Not) || d.Now.Sub(a.Not) > forgetAfter) {

@@ -18,8 +18,7 @@ const driver = "disk.example.com"
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// scene is a namespace with volumes of a driver, and requests for operations. Its tickets are Decide's,
-// without those that the test has removed.
+// The tickets are Decide's, without those that the test removes.
 type scene struct {
 	t       testing.TB
 	now     time.Time
@@ -57,19 +56,16 @@ func (s *scene) policy(p ledger.Policy) {
 
 func claim(name string) ledger.ClaimKey { return ledger.ClaimKey{Namespace: "shop", Name: name} }
 
-// volume is a claim with its PersistentVolume.
 func (s *scene) volume(name string) {
 	s.grown(name, 1)
 	s.apply(ledger.Claim{Key: claim(name), UID: "uid-" + name, Version: s.next(), Class: "fast", PersistentVolume: "pv-" + name, Bound: true})
 }
 
-// grown is a claim's PersistentVolume with a capacity.
 func (s *scene) grown(name string, capacity int64) {
 	s.apply(ledger.PersistentVolume{Name: "pv-" + name, UID: "pv-" + name, Version: s.next(), Class: "fast", Access: ledger.AccessNode, Capacity: capacity,
 		Volume: ledger.VolumeID{Driver: driver, Handle: name}, Claim: claim(name), ClaimUID: "uid-" + name})
 }
 
-// target is an unbound claim that becomes a clone.
 func (s *scene) target(name string, change func(*ledger.Claim)) {
 	c := ledger.Claim{Key: claim(name), UID: "uid-" + name, Version: s.next(), Class: "fast"}
 	if change != nil {
@@ -93,14 +89,12 @@ func ofClaim(o ledger.Operation, name, source string) Work {
 
 func cloneTo(name, source string) Work { return ofClaim(ledger.OperationClone, name, source) }
 
-// expand asks for 4 bytes; there is 1.
 func expand(name string) Work {
 	w := ofClaim(ledger.OperationExpansion, name, name)
 	w.Wants = 4
 	return w
 }
 
-// decide decides, and carries the plan out.
 func (s *scene) decide() Plan {
 	s.t.Helper()
 	plan := State{
@@ -128,7 +122,6 @@ func (s *scene) gone(name string) {
 	s.tickets = slices.DeleteFunc(s.tickets, func(t Ticket) bool { return t.ID.Name == name })
 }
 
-// grant grants all tickets.
 func (s *scene) grant() {
 	for i := range s.tickets {
 		s.tickets[i].Granted, s.tickets[i].Reason, s.tickets[i].Message = true, "", ""
@@ -137,7 +130,6 @@ func (s *scene) grant() {
 
 func (s *scene) after(d time.Duration) { s.now = s.now.Add(d) }
 
-// names are the tickets that are there.
 func (s *scene) names() string {
 	var names []string
 	for _, t := range s.tickets {

@@ -10,16 +10,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// maxVolumes is how many volumes of a namespace's operations are looked at at a time: as many as its
-// tickets can have.
+// maxVolumes bounds a namespace's volumes in one decision: as many as its tickets can have.
 const maxVolumes = MaxPerNamespace * maxMembers
 
-// volumes is how many volumes are looked up for an operation.
 func (w *Work) volumes() int { return max(1, len(w.Handles)) }
 
-// share are the operations to look at now. Of a namespace with too many at once they are the operations
-// with a ticket, and then the oldest; the others are reported as waiting. One namespace's requests cost
-// others no time.
+// share are the operations to look at now. A namespace with too many has its operations with a ticket, then
+// the oldest; the others are reported as waiting. A namespace's requests cost others no time.
 func (d *decision) share() []*Work {
 	of, volumes := map[string][]*Work{}, map[string]int{}
 	for i := range d.Works {
@@ -37,7 +34,6 @@ func (d *decision) share() []*Work {
 	return all
 }
 
-// oldestWorks are the operations of a namespace to look at, of too many.
 func (d *decision) oldestWorks(works []*Work) []*Work {
 	has := map[string]bool{} // a ticket, or an unaccounted former one
 	for _, t := range d.Tickets {
@@ -68,7 +64,6 @@ func (d *decision) oldestWorks(works []*Work) []*Work {
 	return works
 }
 
-// mayBeAsked says whether any policy may ask for a ticket for an operation.
 func (d *decision) mayBeAsked(w *Work) bool {
 	if w.Operation != ledger.OperationSnapshot {
 		return d.asked.Has(w.Operation)

@@ -12,8 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// crowded is a namespace with volumes, and with so many groups that ask for all of them that not
-// all are looked at, beside two other namespaces.
 func crowded(t *testing.T) *scene {
 	t.Helper()
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.AllOperations()...)})
@@ -24,7 +22,6 @@ func crowded(t *testing.T) *scene {
 	return s
 }
 
-// A namespace that asks for too much waits, and is told; others have their tickets.
 func TestTooManyVolumes(t *testing.T) {
 	s := crowded(t)
 	s.also("bank", "a")
@@ -41,8 +38,6 @@ func TestTooManyVolumes(t *testing.T) {
 	s.has("bank/snapshot-uid-other shop/snapshot-uid-late")
 }
 
-// An operation with a ticket is looked at all the same: it keeps the ticket while needed, and is
-// accounted for afterwards.
 func TestTicketsOutlastTooManyVolumes(t *testing.T) {
 	s := crowded(t)
 	crowd := s.works
@@ -62,7 +57,6 @@ func TestTicketsOutlastTooManyVolumes(t *testing.T) {
 	}
 }
 
-// Operations that no policy asks a ticket for are among no bound.
 func TestNobodyAsksForThem(t *testing.T) {
 	s := crowded(t)
 	for i := range s.works {
@@ -77,8 +71,7 @@ func TestNobodyAsksForThem(t *testing.T) {
 	s.has("shop/snapshot-uid-late")
 }
 
-// Snapshots of volumes without a claim have their tickets in Moorage's own namespace: one namespace's
-// leave room for others'.
+// Their tickets share Moorage's own namespace.
 func TestVolumesWithoutClaimsAreShared(t *testing.T) {
 	s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationSnapshot)})
 	add := func(name, namespace string, created int64) {

@@ -21,16 +21,16 @@ type Ticket struct {
 	ID        ledger.TicketID
 	UID       string
 	Operation ledger.Operation
-	Owner     Object // its Namespace is not known: the ticket's, where the kind has any
+	Owner     Object // its Namespace is unknown: the ticket's, if the kind has any
 	Spec      v1alpha1.VolumeTicketSpec
 	Created   time.Time
 	Granted   bool
 	Deleting  bool
-	// Reason and Message are those of the condition Granted while it is not True.
+	// Reason and Message are of the condition Granted while it is not True.
 	Reason, Message string
 }
 
-// TicketOf reads a ticket. False: Moorage has not made it for an operation.
+// TicketOf reads a ticket. False: Moorage did not make it for an operation.
 func TicketOf(t *v1alpha1.VolumeTicket) (Ticket, bool) {
 	i := slices.IndexFunc(ledger.AllOperations(), func(o ledger.Operation) bool { return o.String() == t.Labels[v1alpha1.LabelOperation] })
 	if i < 0 || t.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy || len(t.OwnerReferences) != 1 {
@@ -51,8 +51,7 @@ func TicketOf(t *v1alpha1.VolumeTicket) (Ticket, bool) {
 	return own, own.ID.Name == nameOf(own.Operation, own.Owner) && own.isShaped()
 }
 
-// isShaped says whether a ticket has the form of Moorage's, and an owner that can ask for its
-// operation. Otherwise it is foreign, with any labels.
+// isShaped: otherwise a ticket is foreign, with any labels.
 func (t Ticket) isShaped() bool {
 	kinds := []string{kindClaim}
 	if t.Operation == ledger.OperationSnapshot {
@@ -62,24 +61,22 @@ func (t Ticket) isShaped() bool {
 		t.Spec.NodeName == "" && t.Spec.Wherever != t.Spec.Detached && t.Spec.TTLSeconds != nil && t.Spec.OnDrain == "" && len(t.Spec.Parameters) == 0
 }
 
-// nameOf is the name of the ticket for an operation of an object: there is one at most.
 func nameOf(o ledger.Operation, of Object) string {
 	return strings.ToLower(o.String()) + "-" + of.UID
 }
 
-// MayBe says whether a ticket has the name and the type of Moorage's tickets for operations, and counts
-// as one, with any labels.
+// MayBe says whether a ticket has the name and type of Moorage's for operations, and counts as such.
 func MayBe(id ledger.TicketID, of ledger.TicketType) bool {
 	return slices.ContainsFunc(ledger.AllOperations(), func(o ledger.Operation) bool {
 		return of == o.TicketType() && strings.HasPrefix(id.Name, strings.ToLower(o.String())+"-")
 	})
 }
 
-// Make is a ticket to be made.
+// Make is a ticket to make.
 type Make struct {
 	ID        ledger.TicketID
 	Operation ledger.Operation
-	Owner     Object // the object that asks for the operation
+	Owner     Object // the asking object
 	Told      Object
 	Driver    string
 	Spec      v1alpha1.VolumeTicketSpec
@@ -99,7 +96,7 @@ func (m Make) Object() *v1alpha1.VolumeTicket {
 	}
 }
 
-// Why says why the ticket is made, for people.
+// Why says for people why the ticket is made.
 func (m Make) Why() string {
 	where := "while no node has the volume"
 	if !m.Spec.Detached {
@@ -111,8 +108,7 @@ func (m Make) Why() string {
 	return "driver " + m.Driver + " " + does + " only " + where
 }
 
-// same says whether two tickets ask for the same volumes in the same way. A policy's new time
-// counts from the next ticket on.
+// same ignores the time: a policy's new time counts from the next ticket on.
 func same(a, b v1alpha1.VolumeTicketSpec) bool {
 	return a.Type == b.Type && a.Wherever == b.Wherever && a.Detached == b.Detached && equality.Semantic.DeepEqual(a.Volumes, b.Volumes)
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An expansion lasts until its PersistentVolume has its size, and no longer, regardless of the claim's
-// status.
 func TestExpansionEndsWithThePersistentVolume(t *testing.T) {
 	for name, phase := range map[string]func(*ledger.Claim){
 		"bound": func(c *ledger.Claim) { c.Bound = true }, "says it is not": func(*ledger.Claim) {}, "says it is lost": func(c *ledger.Claim) { c.Lost = true },
@@ -36,8 +34,7 @@ func TestExpansionEndsWithThePersistentVolume(t *testing.T) {
 	}
 }
 
-// A claim is bound where it and the PersistentVolume name each other, and not where either says
-// so alone: only such a one is expanded, cloned, or has a ticket in its namespace.
+// Claim and PersistentVolume must name each other.
 func TestBoundByBoth(t *testing.T) {
 	policy := ledger.Policy{AttachFor: only(ledger.AllOperations()...)}
 	for name, test := range map[string]struct {
@@ -65,8 +62,7 @@ func TestBoundByBoth(t *testing.T) {
 	}
 }
 
-// A clone is done when a PersistentVolume is bound to its claim. One that the claim alone names is
-// waited for, for a while, as it may be seen late, and then the clone was none.
+// A PersistentVolume that only the claim names may be seen late.
 func TestCloneIsDoneByItsPersistentVolume(t *testing.T) {
 	for name, comes := range map[string]bool{"it is seen late": true, "it never comes": false} {
 		s := newScene(t, ledger.Policy{AttachFor: only(ledger.OperationClone)})

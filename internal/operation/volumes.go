@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// volume is a volume of an operation, as a ticket names it.
 type volume struct {
 	pv, driver string
 	namespace  string // of the ticket
@@ -22,13 +21,13 @@ type volume struct {
 	policy     ledger.Policy
 }
 
-// ofHandles are the volumes of a snapshot. None is left out: a group is cut as a whole.
+// ofHandles leaves no volume out: a group is cut as a whole.
 func (d *decision) ofHandles(w *Work) ([]volume, bool) {
 	var volumes []volume
 	for _, handle := range w.Handles {
 		pv := d.persistentVolume(ledger.VolumeID{Driver: w.Driver, Handle: handle}, w.Told.Namespace)
 		if pv == nil {
-			return nil, false // it has no PersistentVolume, and so no user
+			return nil, false // without a PersistentVolume it has no user
 		}
 		v := d.volume(pv)
 		if c := d.claimOf(pv); c != nil && w.Told.Namespace != "" && c.Key.Namespace != w.Told.Namespace {
@@ -42,8 +41,7 @@ func (d *decision) ofHandles(w *Work) ([]volume, bool) {
 	return volumes, len(volumes) > 0
 }
 
-// persistentVolume is that of a volume: of several the first one that a claim of a namespace
-// has, or any claim.
+// persistentVolume prefers a claim of the namespace, then any claim.
 func (d *decision) persistentVolume(id ledger.VolumeID, namespace string) *ledger.PersistentVolume {
 	v := d.Snapshot.Volume(id)
 	if v == nil {
@@ -66,7 +64,6 @@ func (d *decision) persistentVolume(id ledger.VolumeID, namespace string) *ledge
 	return cmp.Or(claimed, first)
 }
 
-// claimOf is the claim that is bound to a PersistentVolume, and that has it.
 func (d *decision) claimOf(pv *ledger.PersistentVolume) *ledger.Claim {
 	c := d.Snapshot.Claim(pv.Claim)
 	if of := boundTo(d.Snapshot, c); of == nil || of.Name != pv.Name {
@@ -75,7 +72,6 @@ func (d *decision) claimOf(pv *ledger.PersistentVolume) *ledger.Claim {
 	return c
 }
 
-// volume is a PersistentVolume as a ticket names it: by its claim, where it has one.
 func (d *decision) volume(pv *ledger.PersistentVolume) volume {
 	v := volume{pv: pv.Name, driver: pv.Volume.Driver, policy: rules.PolicyFor(d.Snapshot, pv.Volume.Driver, pv.Class)}
 	if c := d.claimOf(pv); c != nil {
@@ -95,8 +91,8 @@ func (d *decision) ofClaim(of ledger.ClaimKey) ([]volume, bool) {
 	return []volume{d.volume(pv)}, true
 }
 
-// ofClone is the source of a clone, from when the driver is asked for it: at once, or once a
-// node is selected where the class waits for the first consumer.
+// ofClone is the source of a clone once the driver is asked for it: at once, or after a node is selected
+// (WaitForFirstConsumer).
 func (d *decision) ofClone(w *Work) ([]volume, bool) {
 	target := d.Snapshot.Claim(ledger.ClaimKey{Namespace: w.Object.Namespace, Name: w.Object.Name})
 	if target == nil || target.UID != w.Object.UID || target.PersistentVolume != "" {
@@ -124,7 +120,7 @@ func (d *decision) due(w *Work, all []volume) (volumes []volume, detached, ok bo
 	attached := false
 	for _, v := range all {
 		if (ledger.VolumeID{Driver: v.driver}).NoAttach() || !d.Snapshot.AttachRequired(v.driver) {
-			continue // there is nothing to attach
+			continue // nothing to attach
 		}
 		switch {
 		case v.policy.AttachFor.Has(w.Operation):
@@ -150,10 +146,9 @@ func (d *decision) due(w *Work, all []volume) (volumes []volume, detached, ok bo
 	return volumes, detached, true
 }
 
-// maxNamed is how many volumes a message names.
 const maxNamed = 4
 
-// apart names the nodes of a group's volumes if they are at several; empty: they are not.
+// apart names the nodes of a group's volumes if there are several; else empty.
 func (d *decision) apart(w *Work) string {
 	if !w.Group {
 		return ""

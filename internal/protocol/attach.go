@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// beginCreate announces a creation to the ledger, and sends it only if the ledger takes it in: otherwise no
-// claimant keeps the slot any more. After an unanswered creation has been outlasted, it reads the
-// attachment.
+// beginCreate sends a creation only if the ledger takes its announcement in: otherwise no claimant keeps
+// the slot.
 func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	step := t.Step
 	if !t.Announced {
@@ -35,10 +34,9 @@ func beginCreate(t Task, s ledger.Snapshot) (Task, Move) {
 	return t.send(Request{Kind: rules.CreateAttachment, Key: step.Attachment, Volume: step.Volume, Node: step.Node, Fact: a, Beside: step.Beside})
 }
 
-// createAnswered follows a creation, or the read of an attachment. An existing attachment is no error if it
-// is of the same volume. The ledger counts a creation until its outcome is proved: AttachResolved is told
-// only when the object is known, when the API server refused the creation, or when a read begun after the
-// creation was outlasted does not find it. An earlier read that finds nothing proves nothing.
+// createAnswered: an existing attachment of the same volume is no error. The ledger counts a creation until
+// AttachResolved: the object is known, or the API server refused the creation, or a read begun after the
+// creation was outlasted does not find it. An earlier read proves nothing.
 func (m *Memory) createAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	settled := ledger.AttachResolved{Volume: t.Step.Volume, Node: t.Step.Node}
 	if t.Sent.Kind == rules.GetObject {
@@ -79,8 +77,7 @@ func foundAnswered(t Task, a Answer, settled ledger.AttachResolved) (Task, Move)
 	return t.fail(a)
 }
 
-// of says whether an attachment may be the result of a step's creation. Two PersistentVolumes with one
-// handle are one volume.
+// of: two PersistentVolumes with one handle are one volume.
 func of(a ledger.Attachment, step rules.Step) bool {
 	if a.Driver != step.Volume.Driver || a.Node != step.Node || (a.PersistentVolume == "") != (step.PV == "") {
 		return false
@@ -88,9 +85,9 @@ func of(a ledger.Attachment, step rules.Step) bool {
 	return step.PV != "" || a.Inline == step.Volume
 }
 
-// beginReport puts a volume into volumesAttached, once its attachment is proved to stay. After an
-// unanswered patch has been outlasted, it reads the Node. A volume without an attachment is reported only
-// while it has a user at the node, since a later read would have no other sign of it.
+// beginReport puts a volume into volumesAttached, once its attachment is proved to stay. After an outlasted
+// patch it reads the Node. Without an attachment a volume needs a user at the node: a later read would have
+// no other sign of it.
 func (m *Memory) beginReport(t Task, s ledger.Snapshot) (Task, Move) {
 	switch {
 	case t.Sent.Kind == rules.PatchNode:
@@ -114,8 +111,7 @@ func (t Task) confirm() (Task, Move) {
 	return t.send(Request{Kind: rules.ConfirmAttachment, Key: t.Step.Attachment, UID: t.Step.UID, Volume: t.Step.Volume, Node: t.Step.Node})
 }
 
-// patch asks for a change of a node's status. An answer may never come: a volume's proofs end before it is
-// put into volumesAttached.
+// patch: an answer may never come, so a volume's proofs end before its addition to volumesAttached.
 func (t Task) patch() (Task, Move) {
 	t, move := t.send(Request{Kind: rules.PatchNode, Node: t.Step.Node, Volume: t.Step.Volume, Change: change(t.Step)})
 	if t.Step.Kind == rules.Report {
@@ -124,23 +120,22 @@ func (t Task) patch() (Task, Move) {
 	return t, move
 }
 
-// detaches says whether a task takes a volume that needs no attachment out of volumesAttached: this alone
-// detaches it, and a ticket that has come meanwhile must not be told that it has the volume.
+// detaches: without need of an attachment, removal from volumesAttached alone detaches a volume. A ticket
+// that has come meanwhile must not be told that it has it.
 func (t Task) detaches() bool {
 	return t.Step.Kind == rules.Unreport && t.Step.Volume.NoAttach() && t.Step.NodeUID != ""
 }
 
-// shows says whether the ledger knows, by the read of a task's node, whether the volume has left it. The
-// read object is already taken in; only the watch tells the ledger of a deleted Node.
+// shows says whether the read of the task's node decides whether the volume has left it. Only the watch
+// tells the ledger of a deleted Node.
 func (t Task) shows(a Answer, s ledger.Snapshot) bool {
 	n := s.Node(t.Step.Node)
 	return a.Result == Done || a.Result == NotFound && (n == nil || !n.Exists || n.UID != t.Step.NodeUID)
 }
 
 // beginUnreport takes a volume out of volumesAttached. If the Node must not exist, a read must find none.
-// After an unanswered patch has been outlasted, the Node is read until the outcome is known. A removal that
-// detaches is announced to the ledger before it is sent: a user that has come by then may know that the
-// volume is there, and keeps it.
+// After an outlasted patch the Node is read until the outcome is known. The ledger is told of a detaching
+// removal first: a user that has come by then may know that the volume is there, and keeps it.
 func beginUnreport(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	switch {
 	case t.Step.NodeUID == "" || t.Sent.Kind != 0:
@@ -171,18 +166,16 @@ func (m *Memory) reportAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	case a.Result == Conflict, a.Result == NotFound:
 		return t.send(read(Nodes, string(t.Step.Node)))
 	case a.Result == Unknown && (t.Step.Kind == rules.Report || t.Step.Rule != "" || t.detaches()):
-		// Nothing else is decided about the volume until the outcome of this write is known. A late
-		// addition to an equal list would name a volume whose attachment is gone. While a forced removal
-		// may still happen, the hold has to say so. A late removal would detach a volume that another user
-		// has by then.
+		// Nothing else is decided about the volume until the outcome is known. A late addition to an equal
+		// list would name a volume without attachment, and a late removal would detach another user's. The
+		// hold has to name a possible forced removal.
 		return m.outlast(t, now)
 	}
 	return t.fail(a)
 }
 
-// confirmAnswered follows a new annotation value: each DELETE still in flight names an older version, and
-// fails. The answer must show that none has succeeded: the same attachment, attached, and not being
-// deleted.
+// confirmAnswered follows a new annotation value: each DELETE in flight names an older version. The answer
+// must show the same attachment, attached, and not being deleted.
 func (m *Memory) confirmAnswered(t Task, a Answer) (Task, Move) {
 	written, ok := first[ledger.Attachment](a)
 	switch {

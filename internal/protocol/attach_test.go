@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// sent says whether the ledger counts a creation as in flight.
 func (p *player) sent() bool {
 	place := p.ledger.Snapshot().Volume(disk).OnNode("n1")
 	return place != nil && place.Sent
@@ -53,7 +52,6 @@ func TestCreateAttachment(t *testing.T) {
 	}
 }
 
-// If no claimant keeps the slot, nothing is sent.
 func TestCreationForNobody(t *testing.T) {
 	p := newPlayer()
 	check(t, p.play(t, Do(step(rules.CreateAttachment))), "tell AttachSent", "stale")
@@ -61,8 +59,7 @@ func TestCreationForNobody(t *testing.T) {
 	check(t, p.play(t, Do(step(rules.CreateAttachment))), "tell AttachSent", "stale")
 }
 
-// A new VolumeAttachment names its volume as external-attacher expects: by the PersistentVolume, or as an
-// inline volume.
+// external-attacher expects the PersistentVolume or an inline volume.
 func TestCreatedAttachment(t *testing.T) {
 	mounts := pod("p", "n1", "a")
 	mounts.Volumes = append(mounts.Volumes, ledger.PodVolume{Name: "cache", Inline: ledger.VolumeID{Driver: driver, Handle: "i"}})
@@ -86,7 +83,6 @@ func TestCreatedAttachment(t *testing.T) {
 	}
 }
 
-// An existing attachment of the name counts only if it is of the same volume at the same node.
 func TestWhatHasTheNameAlready(t *testing.T) {
 	other := ledger.VolumeID{Driver: driver, Handle: "z"}
 	inline := func(s *rules.Step) { s.PV = "" }
@@ -163,8 +159,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A volume without a VolumeAttachment (iSCSI, FC) is reported without a confirmation. Its kubelet waits for
-// nothing else, so that a late entry must be outlasted.
+// The kubelet waits for nothing else: a late iSCSI or FC entry must be outlasted.
 func TestReportWithoutAttachment(t *testing.T) {
 	s := step(rules.Report)
 	s.Attachment, s.UID, s.Version = "", "", ""
@@ -173,8 +168,7 @@ func TestReportWithoutAttachment(t *testing.T) {
 	check(t, newPlayer(pod("p", "n1", "a")).play(t, Do(s), replies(Unknown), replies(Done, node("2"))), sent, patch, "wait 20s", "get nodes n1", "stale")
 }
 
-// The creator or confirmer of an attachment need not confirm it again until it has sent a DELETE for it,
-// with any outcome.
+// A confirmation lasts until this process sends a DELETE.
 func TestConfirmedIsRemembered(t *testing.T) {
 	sent, patch := "tell ReportSent", "patch-node n1 add=true uid=n"
 	p := newPlayer(pod("p", "n1", "a"))
@@ -200,7 +194,6 @@ func TestConfirmedIsRemembered(t *testing.T) {
 	}
 }
 
-// A Memory and its clone go on by themselves.
 func TestCloneIsItsOwn(t *testing.T) {
 	p := newPlayer(pod("p", "n1", "a"), attachment("5"))
 	p.play(t, Do(step(rules.Report)), replies(Done, attachment("6")), replies(Done, node("2")))
@@ -230,7 +223,7 @@ func TestMarkWanted(t *testing.T) {
 	}
 }
 
-// A driver must not answer an unasked request, or execute an unknown step.
+// A driver must not answer unasked requests.
 func TestUnknownSteps(t *testing.T) {
 	m := &Memory{Outlast: time.Second}
 	s := ledger.New().Snapshot()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// ErrStale says that a precondition did not hold: the facts of the decision have changed. Nothing was
-// written. The ledger knows the change, or will in a moment: decide anew.
+// ErrStale: a precondition did not hold, and nothing was written. Decide anew: the ledger knows the change,
+// or will in a moment.
 var ErrStale = errors.New("the facts have changed")
 
-// AttemptEnd is how an attempt ended that returned err.
+// AttemptEnd is the end of an attempt that returned err.
 func AttemptEnd(err error) End {
 	switch {
 	case err == nil:
@@ -26,19 +26,18 @@ func AttemptEnd(err error) End {
 // together.
 type Spread func(pause time.Duration) time.Duration
 
-// The pauses after failures, and after attempts on old facts, whose next attempt should succeed. Each
-// doubles from the first to the longest.
+// The pauses after failures, and after attempts on old facts, whose retry should succeed. Each doubles from
+// the first to the longest.
 const (
 	firstFailed, longestFailed = 200 * time.Millisecond, time.Minute
 	firstStale, longestStale   = 2 * time.Millisecond, 5 * time.Second
 )
 
-// Attempts counts the unfinished attempts at a thing since the last finished one. The zero value counts
-// none. Its methods are serial.
+// Attempts counts the unfinished attempts since the last finished one. Its methods are serial.
 type Attempts struct{ failed, stale int }
 
-// Fail counts an attempt that ended as Stale or Failed, and returns the pause before the next one. A stale
-// attempt does not count as failed.
+// Fail counts an attempt that ended as Stale or Failed, and returns the next pause. A stale attempt is no
+// failure.
 func (a *Attempts) Fail(end End, spread Spread) time.Duration {
 	count, first, longest := &a.failed, firstFailed, longestFailed
 	if end == Stale {

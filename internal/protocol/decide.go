@@ -15,7 +15,7 @@ type Ruling uint8
 
 // The rulings on a ticket.
 const (
-	Wait Ruling = iota // stays pending, with the reason on it
+	Wait Ruling = iota // stays pending, with a reason
 	Grant
 )
 
@@ -47,11 +47,10 @@ type Decided struct {
 	Decision
 }
 
-// Round decides on all pending tickets of a queue on the same facts; with before, on the tickets for which
-// it returns true. The writes may run in parallel without taking a slot twice, because each ticket counts
-// the tickets before it as decided here. If a write fails, the others hold, and its ticket is decided
-// again. It leaves out tickets in doubt, which count until they are taken over; tickets told that they are
-// too many; tickets interrupted lately (Resumes); and tickets with a remaining pause by paused (nil: none).
+// Round decides on all pending tickets of a queue on the same facts; with before, only on those for which
+// it returns true. The writes may run in parallel without taking a slot twice: each ticket counts those
+// before it as decided. If a write fails, the others hold. It omits tickets in doubt, which count until
+// taken over; tickets told that they are too many; and interrupted (Resumes) or paused tickets.
 func Round(q *rules.Queue, s ledger.Snapshot, now time.Time, paused Paused, before func(*ledger.Ticket) bool) (list []Decided) {
 	for _, t := range q.Tickets() {
 		if t.InDoubt || rules.PauseLeft(s, t, now) > 0 || paused.left(t) > 0 || before != nil && !before(t) {
@@ -66,7 +65,7 @@ func Round(q *rules.Queue, s ledger.Snapshot, now time.Time, paused Paused, befo
 	return list
 }
 
-// Paused returns how long a ticket is left alone; 0: it is not.
+// Paused returns how long to leave a ticket alone; 0: don't.
 type Paused func(*ledger.Ticket) time.Duration
 
 func (p Paused) left(t *ledger.Ticket) time.Duration {
@@ -76,8 +75,7 @@ func (p Paused) left(t *ledger.Ticket) time.Duration {
 	return p(t)
 }
 
-// Resumes is the time until a pending ticket of a node, interrupted or paused, can be decided on again; 0:
-// there is none.
+// Resumes is the time until a node's interrupted or paused pending ticket can be decided on; 0: none.
 func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused) time.Duration {
 	node, first := s.Node(n), time.Duration(0)
 	if node == nil {
@@ -94,8 +92,7 @@ func Resumes(s ledger.Snapshot, n ledger.NodeName, now time.Time, paused Paused)
 }
 
 // Due is the due task for a ticket, apart from its decision; false: none. A ticket in doubt is taken over
-// (Renew). A grant that must not last is taken back, and the ticket is pending again. keeps says whether a
-// granted ticket may keep its grant.
+// (Renew). A grant that must not last (keeps) is taken back.
 func Due(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict, now time.Time) (Task, bool) {
 	switch {
 	case t.InDoubt:
@@ -108,8 +105,7 @@ func Due(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdi
 	return interrupt(s, t, keeps, now)
 }
 
-// place is the due task for a waiting ticket that leaves its node to Moorage: it gets a node or another one
-// and waits there, or the reason why there is none.
+// place is a new node for a waiting ticket that leaves it to Moorage, or the reason why there is none.
 func place(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) (Task, bool) {
 	if !t.Wherever || t.Phase != ledger.TicketPending || rules.PauseLeft(s, t, now) > 0 {
 		return Task{}, false
@@ -117,18 +113,17 @@ func place(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) 
 	n, v := a.Place(s, t, now)
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}
 	if n == t.Node {
-		return task, n == "" && t.Reason != string(v.First().Code) // else its node's queue says why it waits
+		return task, n == "" && t.Reason != string(v.First().Code) // else its node's queue gives the reason
 	}
 	task.Commit.Node = n
 	return task, true
 }
 
-// interrupt is the due task for a granted ticket. A ticket that has to yield its volumes to an earlier
-// claimant, or to leave its node (onDrain: Move), is first asked to let go (condition Yielding), and loses
-// its grant when it has, or at the end of its time. The claimant is promised the volumes meanwhile, and
-// nothing is detached: a granted ticket counts as use. If the claimant goes, the ticket is asked until the
-// end of its time only: a pod that is retried does not restart that time. A ticket that has let go is no
-// longer asked: the volumes have no user, and are its own again.
+// interrupt: a ticket that has to yield, or to leave its node (onDrain: Move), is first asked to let go
+// (condition Yielding). It loses its grant when it has, or at the end of its time. Meanwhile the claimant
+// is promised the volumes, and nothing is detached: a granted ticket counts as use. If the claimant goes,
+// the same time goes on: a retried pod does not restart it. A ticket that has let go is no longer asked:
+// the volumes are its own again.
 func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Time) (Task, bool) {
 	if v.Allowed() {
 		return ask(t, v, time.Time{}), t.YieldingSince != 0 && (t.LetsGo || !rules.Asked(t, now))
@@ -149,9 +144,8 @@ func interrupt(s ledger.Snapshot, t *ledger.Ticket, v rules.Verdict, now time.Ti
 	return task, true
 }
 
-// ask is the task that asks a granted ticket to let go of its volumes; at no time, it ends the request. The
-// notice begins with the next whole second, the unit of a condition: it is never
-// shorter than stated, and no two requests begin in the same second.
+// ask at no time ends the request. The notice begins with the next whole second, a condition's unit: it is
+// never shorter than stated, and no two requests begin in the same second.
 func ask(t *ledger.Ticket, v rules.Verdict, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketGranted, v)}
 	if !now.IsZero() {
@@ -160,10 +154,8 @@ func ask(t *ledger.Ticket, v rules.Verdict, now time.Time) Task {
 	return task
 }
 
-// Missing lists the volumes of a ticket that lead nowhere, and PersistentVolumes of another claim although
-// the ticket's claim is bound to them. The ticket's author has seen them, and an informer here may be
-// behind, as with a reused PersistentVolume. A grant is taken back only after a consistent read says the
-// same.
+// Missing lists a ticket's volumes that lead nowhere or to another claim's PersistentVolume. An informer
+// may be behind: a grant is taken back only after a consistent read says the same.
 func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	var list []ledger.TicketVolume
 	for _, v := range t.Volumes {
@@ -180,8 +172,7 @@ func Missing(s ledger.Snapshot, t *ledger.Ticket) []ledger.TicketVolume {
 	return list
 }
 
-// WithoutNode says whether a verdict takes a ticket's node for missing: an informer may not have shown it
-// yet.
+// WithoutNode says whether a verdict takes a ticket's node for missing: an informer may be behind.
 func WithoutNode(v rules.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r rules.Reason) bool { return r.Code == rules.NodeMissing })
 }

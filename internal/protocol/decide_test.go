@@ -54,7 +54,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// The ticket that ranks first is decided first, in any order of arrival.
 func TestPendingAreRanked(t *testing.T) {
 	younger, older := ticket("y", "n1", ledger.TypeManual, "a"), ticket("o", "n1", ledger.TypeManual, "b")
 	younger.Created, older.Created = 20, 10
@@ -74,7 +73,6 @@ func TestPendingAreRanked(t *testing.T) {
 	}
 }
 
-// A granted ticket waits for room where the driver says that its node has none.
 func TestDue(t *testing.T) {
 	manual := ticket("p", "n1", ledger.TypeManual, "a")
 	manual.Phase = ledger.TicketGranted
@@ -88,8 +86,6 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// A ticket that loses its grant is pending again. Its interruptions are counted, and restart after a long
-// satisfaction.
 func TestDueInterrupts(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.Interruptions = ledger.TicketGranted, 2
@@ -134,8 +130,7 @@ func TestDueInterrupts(t *testing.T) {
 	}
 }
 
-// A ticket with its volumes is asked once to let go before it loses them, until it has, its time is over,
-// or no claimant is left.
+// The ticket is asked once before it loses its volumes.
 func TestDueAsks(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.SatisfiedSince = ledger.TicketGranted, now.Unix()
@@ -189,8 +184,6 @@ func TestDueAsks(t *testing.T) {
 	}
 }
 
-// A waiting ticket for any node is put at its volume's node, and told once why there is none; not in its
-// pause, nor while it is granted.
 func TestDuePlaces(t *testing.T) {
 	interrupted := func(k *ledger.Ticket) {
 		k.Node, k.Reason, k.Interruptions = "n1", string(rules.Outranked), 1
@@ -228,8 +221,7 @@ func TestDuePlaces(t *testing.T) {
 	}
 }
 
-// A reused PersistentVolume may be known in its former state when its claim is seen. A grant is taken back
-// for that only after a read says that the PersistentVolume is another claim's.
+// Only a read may prove that a reused PersistentVolume is another claim's.
 func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	volume := func(version string, of ledger.ClaimKey, uid string) ledger.PersistentVolume {
 		return ledger.PersistentVolume{Name: "a", Version: version, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}, Access: ledger.AccessNode, Claim: of, ClaimUID: uid}
@@ -280,8 +272,7 @@ func TestClaimOfAnOlderPersistentVolume(t *testing.T) {
 	}
 }
 
-// An interrupted ticket is decided on again after a pause: 10 s, doubled each time, up to 5 min. Meanwhile
-// it changes nothing.
+// Pauses double from 10 s to 5 min.
 func TestResumes(t *testing.T) {
 	for interruptions, want := range map[int64]time.Duration{0: 0, 1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second, 6: 5 * time.Minute, 1 << 40: 5 * time.Minute} {
 		k := ticket("backup", "n1", ledger.TypeBackup, "a")
@@ -302,8 +293,7 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// A granted ticket with a missing claim loses its grant after a read of that claim; an undecided ticket
-// waits for its decision.
+// Only a read of the claim takes the grant back.
 func TestDueBesides(t *testing.T) {
 	granted := func(claims ...string) ledger.Ticket {
 		k := ticket("p", "n1", ledger.TypeManual, claims...)

@@ -11,14 +11,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// unreported is the proof by a step, with its means: a proof by force is another proof.
+// unreported is the proof by a step. A proof by force is another proof.
 func unreported(step rules.Step) ledger.Event {
 	return ledger.Unreported{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version, Forced: step.Rule != "", Unknown: step.Unknown, Ready: step.WhileReady}
 }
 
-// absentAnswered follows the read of a Node if another controller writes its volumesAttached, or if an
-// unanswered report may have named a volume: it proves that the volume is neither in use nor reported
-// there, or only that it is not reported.
+// absentAnswered follows the read of a Node with another writer of volumesAttached, or after an unanswered
+// report: is the volume in use or reported there?
 func absentAnswered(t Task, a Answer) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch {
@@ -32,9 +31,8 @@ func absentAnswered(t Task, a Answer) (Task, Move) {
 	return t.fail(a)
 }
 
-// podsAnswered follows the list of a node's pods, and the reads of their claims. It tells the ledger that
-// the volume is unwanted there, and sends a delete that is due within a time of the list. The ledger knows
-// users from the list.
+// podsAnswered follows the list of a node's pods and the reads of their claims. A due delete must follow
+// within a time of the list. The ledger knows users from the list.
 func podsAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	t, open, ok := listed(t, a, s)
 	deletes := t.Step.Kind == rules.DeleteAttachment
@@ -63,8 +61,7 @@ func unwanted(step rules.Step) ledger.Event {
 	return ledger.Unwanted{Volume: step.Volume, Node: step.Node, UID: step.UID, Version: step.Version}
 }
 
-// listed takes in a list of pods, or the read of a claim's lead, and returns the next read needed to know
-// whether a pod wants the volume; nil: it is known.
+// listed returns the next read needed to know whether a pod wants the volume; nil: it is known.
 func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 	if a.Result != Done && (a.Result != NotFound || t.Sent.Kind == rules.ListPods) {
 		return t, nil, false
@@ -101,7 +98,7 @@ func listed(t Task, a Answer, s ledger.Snapshot) (Task, *Request, bool) {
 	return t, nil, true
 }
 
-// ReadOf is a task's read since its list of pods: one object, or all claims of the namespace Key.
+// ReadOf is a read since the list of pods: one object, or all claims of the namespace Key.
 type ReadOf struct {
 	Object Object
 	Key    string
@@ -136,7 +133,7 @@ func (r reads) claim(key ledger.ClaimKey) bool {
 
 func (r reads) namespace(name string) bool { return r[ReadOf{Claims, name, true}] }
 
-// names says whether a pod of the list names a claim; for the zero key, any claim.
+// names says whether a listed pod names a claim; for the zero key, any claim.
 func (t Task) names(key ledger.ClaimKey) bool {
 	for i := range t.Listed {
 		for _, volume := range t.Listed[i].Volumes {
@@ -148,7 +145,7 @@ func (t Task) names(key ledger.ClaimKey) bool {
 	return false
 }
 
-// unseen is a PersistentVolume that a read claim is bound to and that the caches lack.
+// unseen is a PersistentVolume of a read claim that the caches lack.
 func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
 	if len(already) == 0 {
 		return "", false
@@ -168,15 +165,12 @@ func (t Task) unseen(s ledger.Snapshot, already reads) (string, bool) {
 	return "", false
 }
 
-// maxClaimReads is how many claims of one namespace are read one by one. For more, all of the namespace are
-// listed: pods may name thousands of claims that do not exist, and each volume that leaves their node would
-// wait for a read of each.
+// maxClaimReads bounds single reads of a namespace's claims; beyond, all are listed. Pods may name
+// thousands of missing claims, and each volume that leaves would wait for each read.
 const maxClaimReads = 16
 
-// unfollowed is the next read for claims with an unknown lead: the caches can't follow a claim, or its pod
-// was not known to be bound before the list. They may be newer than the caches, and lead to any volume. A
-// known claim that was deleted and made again is found from the other side: by the volume's
-// PersistentVolumes and their claims.
+// unfollowed is the next read for claims with an unknown lead, which may be newer than the caches and lead
+// to any volume. A known claim that was made again is found from the volume's PersistentVolumes.
 func (t Task) unfollowed(s ledger.Snapshot, already reads) (ReadOf, bool) {
 	var first ledger.ClaimKey
 	var others set[ledger.ClaimKey] // of its namespace
@@ -222,8 +216,8 @@ func wanted(s ledger.Snapshot, pods []ledger.Pod, v ledger.VolumeID) bool {
 	return false
 }
 
-// beginDelete deletes exactly the attachment of the proofs: under a rule of force after a read of the Node;
-// with Within after one more list of the node's pods, and within that time of it.
+// beginDelete deletes exactly the attachment of the proofs: under a rule of force after a read of the Node,
+// with Within soon after a list of the node's pods.
 func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Move) {
 	step := t.Step
 	switch {
@@ -244,7 +238,7 @@ func (m *Memory) beginDelete(t Task, s ledger.Snapshot, now time.Time) (Task, Mo
 	return m.drop(t)
 }
 
-// drop sends the DELETE. The attachment is not confirmed any more.
+// drop sends the DELETE. The attachment is no longer confirmed.
 func (m *Memory) drop(t Task) (Task, Move) {
 	delete(m.confirmed, t.Step.UID)
 	return t.send(Request{
@@ -270,9 +264,9 @@ func (m *Memory) deleteAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move
 	return t.fail(a)
 }
 
-// ruleAnswered follows the read of a Node before a forced deletion. It must be unchanged since the rule was
-// found to hold, or not exist if there was none, also by later watch events: a node known as Ready again is
-// never forced, nor a former machine that its Node names again.
+// ruleAnswered follows the read of a Node before a forced deletion. It must be unchanged, or still missing,
+// since the rule held, also by later watch events: a node known as Ready again is never forced, nor a
+// former machine that its Node names again.
 func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	node, found := first[ledger.NodeState](a)
 	switch now := s.Node(t.Step.Node); {
@@ -289,8 +283,7 @@ func (m *Memory) ruleAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) 
 	return t.fail(a)
 }
 
-// removeAnswered follows the removal of a pod from an out-of-service node, and the read before it: the node
-// must still be out of service.
+// removeAnswered: the node must still be out of service.
 func removeAnswered(t Task, a Answer) (Task, Move) {
 	if t.Sent.Kind == rules.RemovePod {
 		switch a.Result {

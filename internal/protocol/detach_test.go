@@ -78,7 +78,6 @@ func TestProveAbsent(t *testing.T) {
 	}
 }
 
-// inlineOf is a pod at n1 with an inline volume.
 func inlineOf(name string, v ledger.VolumeID) ledger.Pod {
 	p := pod(name, "n1")
 	p.Volumes = []ledger.PodVolume{{Name: "cache", Inline: v}}
@@ -223,7 +222,6 @@ func TestDeleteAttachment(t *testing.T) {
 	}
 }
 
-// A deletion by force at an unknown node.
 func TestDeleteWhereNothingIsKnown(t *testing.T) {
 	nowhere := step(rules.DeleteAttachment, byForce, noNode, func(s *rules.Step) { s.Node = "n9" })
 	check(t, newPlayer().play(t, Do(nowhere), replies(NotFound), replies(Done)), "get nodes n9", "delete-attachment uid=va version=5", "finished")

@@ -8,9 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod asks for a volume at the node that has it. A ticket in doubt at another node can't be told
-// anything, since its status write is refused: the hold says which node has the volume, so that ticket
-// keeps no pod away.
+// Its refused status can't tell it anything: the hold gives the node, so it keeps no pod away.
 func TestTicketInDoubtBesideAHolder(t *testing.T) {
 	p := newPlayer(node("1"), node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n2", "n2" }),
 		ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 4, NodeID: "n2"}}},

@@ -17,7 +17,6 @@ var disk = ledger.VolumeID{Driver: driver, Handle: "a"}
 
 const outlast = 20 * time.Second
 
-// reply is the API server's answer to one request, and its time.
 type reply struct {
 	Answer
 	after time.Duration
@@ -25,7 +24,6 @@ type reply struct {
 
 func replies(result Result, facts ...ledger.Event) reply { return reply{Answer{result, facts}, 0} }
 
-// player drives tasks as a shell does, and records their moves.
 type player struct {
 	memory *Memory
 	ledger *ledger.Ledger
@@ -38,7 +36,6 @@ func newPlayer(events ...ledger.Event) *player {
 	return &player{memory: &Memory{Epoch: 7, Outlast: outlast}, ledger: facts(events...), now: now}
 }
 
-// play carries a task out, with these replies, and returns its moves.
 func (p *player) play(t *testing.T, task Task, list ...reply) []string {
 	t.Helper()
 	p.lines = nil
@@ -116,7 +113,6 @@ func check(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// attachment is the own VolumeAttachment of disk a at n1.
 func attachment(version string, change ...func(*ledger.Attachment)) ledger.Attachment {
 	a := ledger.Attachment{
 		Name: ledger.AttachmentName(disk, "n1"), UID: "va", Version: version, Driver: driver, Node: "n1",
@@ -141,7 +137,6 @@ func tainted(n *ledger.NodeState) {
 	n.Ready, n.OutOfService = ledger.ReadyUnknown, true
 }
 
-// step is a step for disk a at n1, with its attachment at version 5.
 func step(do rules.Kind, change ...func(*rules.Step)) rules.Step {
 	s := rules.Step{
 		Kind: do, Volume: disk, Node: "n1", NodeUID: "n", NodeVersion: "1",
@@ -165,7 +160,6 @@ func inASecond(s *rules.Step) { s.Within = time.Second }
 
 var name = ledger.AttachmentName(disk, "n1")
 
-// Failures name the request and its result.
 func TestFailuresAreNamed(t *testing.T) {
 	for result, want := range map[Result]string{Refused: "refused", NotSent: "not sent", Unknown: "unknown"} {
 		p := newPlayer(attachment("5"))

@@ -26,7 +26,7 @@ func beginWriteHold(t Task) (Task, Move) {
 	return t.sendHold(t.Step)
 }
 
-// sendHold writes a hold. If its node must be Ready, the Node is read first.
+// sendHold reads the Node first if it must be Ready.
 func (t Task) sendHold(step rules.Step) (Task, Move) {
 	if step.WhileReady {
 		return t.send(read(Nodes, string(step.Node)))
@@ -96,23 +96,21 @@ func (m *Memory) holdAnswered(t Task, a Answer, s ledger.Snapshot, now time.Time
 	case a.Result == Unknown && unanswered(s, t.Step.Volume) == 0:
 		return t.fail(a, holdUnanswered(t.Sent))
 	case a.Result == Unknown:
-		// The API server may leave writes unanswered for long, for example with a failing webhook. No
-		// webhook is asked about a read.
+		// Writes may stay unanswered for long, for example with a failing webhook. Reads meet none.
 		t.Unanswered = unanswered(s, t.Step.Volume) + 1
 		t, move := m.outlast(t, now)
 		move.Tell = append(move.Tell, holdUnanswered(t.Sent))
 		return t, move
 	case (a.Result == Done || a.Result == Refused) && unanswered(s, t.Step.Volume) > 0:
-		// It is refused, or has made no other version of the hold, as an older definition keeps no number
-		// of writes: the former write may still be carried out. Only time helps.
+		// Without a new version, as with an older definition that keeps no number of writes, the former
+		// write may still be carried out. Only time helps.
 		t.Unanswered = unanswered(s, t.Step.Volume)
 		return m.outlast(t, now)
 	}
 	return t.fail(a)
 }
 
-// holdRead follows the read of a hold after a write of it was refused, or can have no effect any more. The
-// watch tells of the hold's deletion.
+// holdRead: the watch tells of the hold's deletion.
 func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result == NotFound && unanswered(s, t.Step.Volume) > 0 && t.Step.Expect != "" {
 		return t.fail(a)
@@ -124,7 +122,7 @@ func (t Task) holdRead(a Answer, s ledger.Snapshot) (Task, Move) {
 	return t, move
 }
 
-// unanswered is the number of unanswered writes of a volume's hold since it was seen.
+// unanswered counts a hold's unanswered writes since it was seen.
 func unanswered(s ledger.Snapshot, v ledger.VolumeID) uint16 {
 	volume := s.Volume(v)
 	if volume == nil {

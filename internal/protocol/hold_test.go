@@ -48,7 +48,7 @@ func TestDeleteHold(t *testing.T) {
 	}
 }
 
-// The answer to a write with a boot reveals an API server that drops it. This is told once.
+// An API server that drops boots is told once.
 func TestHoldBoots(t *testing.T) {
 	seen := func(boot string) ledger.HoldSeen {
 		return ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{State: ledger.HoldHeld, BootID: boot}}

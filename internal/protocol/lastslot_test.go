@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Two workers decide on the same facts to attach two volumes to the last slot of a node: only the first
-// creation is sent. A creation for a pod that did not opt in is sent all the same.
+// Two workers decide on the same facts. A creation for a pod without an opt-in is sent all the same.
 func TestLastSlotIsSentOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		optedOut bool
@@ -38,8 +37,6 @@ func TestLastSlotIsSentOnce(t *testing.T) {
 	}
 }
 
-// lastSlot are the creations of two volumes at a node with two slots, one taken, each decided without
-// knowledge of the other.
 func lastSlot(t *testing.T, l *ledger.Ledger, now time.Time, optedOut bool) []rules.Step {
 	t.Helper()
 	volume := func(name string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: name} }
@@ -65,7 +62,7 @@ func lastSlot(t *testing.T, l *ledger.Ledger, now time.Time, optedOut bool) []ru
 				steps = append(steps, step)
 			}
 		}
-		if name == "one" { // the second is decided on before its pod is known
+		if name == "one" { // decided before its pod is known
 			l.Apply(now, ledger.PodGone{UID: name})
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// cluster keeps the Nodes' statuses; runs carries out all plans.
 type cluster struct {
 	*player
 	nodes   map[ledger.NodeName]ledger.NodeState
@@ -103,8 +102,7 @@ func (c *cluster) migrate(t *testing.T) ledger.Ticket {
 	return m
 }
 
-// An exclusive volume was taken from n2 by force while it was in use. n2 comes back in the same boot, and a live
-// migration brings it there again, and is given up.
+// n2 lost the volume by force and returns in the same boot.
 func TestMigrationBackToBoot(t *testing.T) {
 	c := iscsiCluster(ledger.AccessNode)
 	c.ledger.Apply(c.now, iscsiPod("p", "n2"))
@@ -118,7 +116,6 @@ func TestMigrationBackToBoot(t *testing.T) {
 	c.ledger.Apply(c.now, ledger.PodGone{UID: "p"})
 	c.runs(t, iscsi, never)
 	c.did = nil
-	// n2 is back in the same boot; its kubelet has restarted, and does not list the volume.
 	c.change("n2", func(n *ledger.NodeState) {
 		n.Ready, n.OutOfService, n.ReadySince, n.InUse = ledger.ReadyTrue, false, 60, nil
 	})
@@ -131,7 +128,7 @@ func TestMigrationBackToBoot(t *testing.T) {
 	c.change("n2", inUse)
 	c.runs(t, iscsi, never)
 	c.did = nil
-	// The migration is given up: the target's pod ends, the kubelet drops the volume from its list before it unmounts it.
+	// The kubelet drops the volume from its list before the unmount.
 	c.ledger.Apply(c.now, ledger.TicketGone{ID: m.ID, UID: m.UID})
 	c.ledger.Apply(c.now, ledger.PodGone{UID: "tgt"})
 	c.ledger.Apply(c.now, ledger.PodGone{UID: "r"})
@@ -143,8 +140,7 @@ func TestMigrationBackToBoot(t *testing.T) {
 	}
 }
 
-// Another component takes the volume out of volumesAttached of a live migration's target; the kubelet
-// restarts, and lists nothing.
+// The restarted kubelet lists nothing.
 func TestMigrationTakenOut(t *testing.T) {
 	c := iscsiCluster(ledger.AccessNode)
 	c.ledger.Apply(c.now, iscsiPod("p", "n1"))

@@ -14,12 +14,12 @@ type Change struct {
 	Volume ledger.VolumeID
 	// Add puts the volume in; otherwise it is taken out.
 	Add bool
-	// NodeUID is the UID of the intended Node.
+	// NodeUID is the intended Node's.
 	NodeUID string
-	// Rule is the rule of force for the removal; empty: the kubelet does not report the volume in use.
-	// Version is the version of the Node at which the rule held.
+	// Rule is the removal's rule of force, held at Version of the Node; empty: the kubelet does not report
+	// the volume in use.
 	Rule, Version string
-	// WhileReady says that the node must be Ready at the version of the removal.
+	// WhileReady: the node must be Ready at the version of the removal.
 	WhileReady bool
 }
 
@@ -32,14 +32,13 @@ func change(step rules.Step) Change {
 	return c
 }
 
-// NodePatch is one patch of a node's status. The driver writes it against the Node as it was read for the
-// patch. It always tests UID and volumesAttached, both as read, and the others if asked for. All tests
-// hold, or nothing happens. A patch that changes nothing is a consistent read.
+// NodePatch is a patch against the Node as read. Nothing happens unless all tests hold: UID and
+// volumesAttached, and the others if asked for. A patch that changes nothing is a consistent read.
 type NodePatch struct {
 	Node    ledger.NodeName
 	UID     string
 	InUse   bool   // test volumesInUse, as read
-	Version string // if set: test this version of the Node
+	Version string // if set: test it
 	// Out are taken out of volumesAttached, then In are appended, in this order. Other entries stay.
 	Out, In []ledger.VolumeID
 	// Changes are the patch's parts.
@@ -52,10 +51,9 @@ func (p NodePatch) Adds() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Add })
 }
 
-// Compose makes one patch of the changes of one Node that fit the known Node, and returns their indexes.
-// The stale changes were decided on other facts: answer them with Unfit, and send nothing for them. If the
-// API server refuses the patch, it names no culprit: all its changes are answered with Conflict, decided
-// anew, and composed anew. If none fits, there is nothing to send.
+// Compose makes one patch of the changes that fit the known Node, and returns their indexes; if none, send
+// nothing. Answer the stale changes, decided on other facts, with Unfit. If the API server refuses the
+// patch, answer all its changes with Conflict: it names no culprit.
 func Compose(node ledger.NodeState, changes []Change) (patch NodePatch, fits, stale []int) {
 	patch = NodePatch{Node: node.Name, UID: node.UID}
 	for i, c := range changes {
@@ -98,8 +96,8 @@ func (c Change) fits(node ledger.NodeState) bool {
 	return !slices.Contains(node.InUse, c.Volume) && (!c.WhileReady || node.Ready == ledger.ReadyTrue)
 }
 
-// absent says whether a Node proves a step's volume absent: neither volumesAttached nor volumesInUse
-// names it, unless a rule of force holds for this version of the Node.
+// absent: neither volumesAttached nor volumesInUse names the step's volume, unless a rule of force holds
+// for this version of the Node.
 func absent(node ledger.NodeState, step rules.Step) bool {
 	return change(step).fits(node) && !slices.Contains(node.Reported, step.Volume)
 }

@@ -15,8 +15,8 @@ func askNode(step rules.Step) Request {
 	return Request{Kind: rules.AskNode, Key: string(step.Node), Node: step.Node, UID: word.UID, Version: word.Version, Look: max(step.Number, word.Look+1, word.Looked+1)}
 }
 
-// askAnswered follows the question, and the read after a refusal. Without an answer the next question has a
-// higher number: a second look does no harm. A node that can't be asked counts as silent.
+// askAnswered: without an answer the next number is higher; a second look does no harm. A node that can't
+// be asked counts as silent.
 func askAnswered(t Task, a Answer) (Task, Move) {
 	switch {
 	case a.Result == Done && t.Sent.Kind == rules.AskNode:

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A node is asked with a new number, at the version of the read. Only an answer shows that it was asked.
+// Only an answer shows that the node was asked.
 func TestAskNode(t *testing.T) {
 	word := ledger.NodeWord{Node: "n1", UID: "w", Version: "3", Look: 4, Looked: 4}
 	ask, look := "ask-node uid=w version=3", "get nodemountreports n1"
@@ -45,7 +45,7 @@ func TestAskNode(t *testing.T) {
 	}
 }
 
-// The number is higher than any known number, also if the node has answered a withdrawn number.
+// A withdrawn number may have been answered.
 func TestAskNodeNumber(t *testing.T) {
 	for _, w := range []ledger.NodeWord{{Look: 4, Looked: 2}, {Look: 0, Looked: 4}} {
 		if r := askNode(rules.Step{Node: "n1", Word: w}); r.Look != 5 {

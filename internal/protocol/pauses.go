@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Pauses keeps, for each unfinished step, how often in a row it did not finish, and until when it is not
-// retried. A refused step pauses by itself: the volume's other steps continue. Its methods are serial.
+// Pauses keeps each unfinished step's failures and pause. The volume's other steps continue. Its methods
+// are serial.
 type Pauses struct {
 	spread Spread
 	steps  map[ledger.VolumeID]map[stepKey]*stepPause
@@ -30,9 +30,9 @@ func keyOf(s rules.Step) stepKey { return stepKey{s.Kind, s.Node, s.UID} }
 //	Invariant: running ⇒ an attempt is under way
 type stepPause struct {
 	attempts Attempts
-	until    time.Time // zero: it may be tried
+	until    time.Time // zero: try it
 	running  bool
-	news     bool // another cause has changed something since the attempt was decided on
+	news     bool // another cause changed something since the decision
 }
 
 // NewPauses returns empty Pauses. spread shortens each pause.
@@ -40,8 +40,8 @@ func NewPauses(spread Spread) *Pauses {
 	return &Pauses{spread: spread, steps: map[ledger.VolumeID]map[stepKey]*stepPause{}}
 }
 
-// News ends the pauses of a volume's steps after a change by other causes. Earlier failures still count:
-// after the next failure the pause is longer.
+// News ends the pauses of a volume's steps after a change by other causes. Earlier failures still count for
+// the next pause.
 func (p *Pauses) News(id ledger.VolumeID) {
 	for _, step := range p.steps[id] {
 		step.until, step.news = time.Time{}, true
@@ -55,8 +55,8 @@ func (p *Pauses) Decide(id ledger.VolumeID) {
 	}
 }
 
-// Due returns the planned steps of a volume that may be tried now, and the time until the first of the
-// rest; 0: none. It forgets unplanned steps without a pause.
+// Due returns a volume's planned steps that may be tried now, and the time until the next; 0: none. It
+// forgets unplanned steps without a pause.
 func (p *Pauses) Due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([]rules.Step, time.Duration) {
 	known := p.steps[id]
 	if len(known) == 0 {
@@ -84,7 +84,7 @@ func (p *Pauses) Due(id ledger.VolumeID, planned []rules.Step, now time.Time) ([
 // Len is the number of volumes with steps.
 func (p *Pauses) Len() int { return len(p.steps) }
 
-// Begin notes that an attempt at a step begins.
+// Begin notes the begin of an attempt.
 func (p *Pauses) Begin(step rules.Step) {
 	known := p.steps[step.Volume]
 	if known == nil {
@@ -99,8 +99,7 @@ func (p *Pauses) Begin(step rules.Step) {
 	k.running = true
 }
 
-// End notes how the attempt ended, and returns after how long the step may be retried: 0 if it finished,
-// else at least a moment, also after news.
+// End notes an attempt's end, and returns the time until a retry: 0 if it finished, else at least a moment.
 func (p *Pauses) End(step rules.Step, end End, now time.Time) time.Duration {
 	k := p.steps[step.Volume][keyOf(step)]
 	if end == Finished {

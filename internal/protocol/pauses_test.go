@@ -13,10 +13,9 @@ import (
 
 var data = ledger.VolumeID{Driver: "csi.example.com", Handle: "data"}
 
-// whole is no Spread at all.
 func whole(pause time.Duration) time.Duration { return pause }
 
-// Pauses double from the first to the longest. A stale attempt does not count as failed.
+// A stale attempt does not count.
 func TestBackoff(t *testing.T) {
 	for end, bounds := range map[protocol.End][2]time.Duration{
 		protocol.Failed: {200 * time.Millisecond, time.Minute},
@@ -41,7 +40,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// News during an attempt was not known to it: the next attempt follows at once.
+// The next attempt follows at once.
 func TestNewsDuringAnAttempt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p, step := protocol.NewPauses(whole), rules.Step{Kind: rules.CreateAttachment, Volume: data, Node: "n1"}
@@ -60,7 +59,7 @@ func TestNewsDuringAnAttempt(t *testing.T) {
 	}
 }
 
-// Each step pauses by itself. An unplanned step without a recent failure is forgotten.
+// An unplanned step without a recent failure is forgotten.
 func TestStepsPauseApart(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := protocol.NewPauses(whole)

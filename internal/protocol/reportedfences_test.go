@@ -12,9 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// goneAfterReport has the Node n2 (machine m, boot b) deleted after its volumesAttached named the volume,
-// as the target of a live migration from n1. The migration and the pod at n1 are over, and the hold is
-// complete.
+// goneAfterReport deletes n2 (machine m, boot b) after a migration's report there.
 func goneAfterReport(t *testing.T) *player {
 	t.Helper()
 	p, r, ticket := migrating(t)
@@ -36,7 +34,7 @@ func (p *player) holdNow() *ledger.Hold {
 	return nil
 }
 
-// leaderAfter begins with the API's hold and the other objects, before its take-over is done.
+// leaderAfter begins with the API's objects, before its take-over.
 func (p *player) leaderAfter(more ...ledger.Event) *player {
 	events := []ledger.Event{ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.NodeGone{Name: "n2"},
 		node("1", func(n *ledger.NodeState) { n.Name, n.UID = "n3", "o" })}
@@ -45,7 +43,6 @@ func (p *player) leaderAfter(more ...ledger.Event) *player {
 	return next
 }
 
-// A Node whose volumesAttached named the volume is deleted and made again; then the leader changes.
 func TestNodeMadeAgainBeforeTheTakeOver(t *testing.T) {
 	for name, again := range map[string]ledger.NodeState{
 		"same boot":       inBoot(secondNode("9"), "again", "b"),
@@ -72,7 +69,6 @@ func TestNodeMadeAgainBeforeTheTakeOver(t *testing.T) {
 	}
 }
 
-// A pod is still bound to the Node that is gone when the leader changes.
 func TestPodStillAtANodeThatIsGone(t *testing.T) {
 	p := goneAfterReport(t)
 	next := p.leaderAfter(iscsiPod("x", "n2"))
@@ -88,7 +84,6 @@ func TestPodStillAtANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// Another machine takes the name of the Node that is gone, and gets the shared volume.
 func TestSharedVolumeAtAnotherMachineOfTheName(t *testing.T) {
 	p := sharedISCSI()
 	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))
@@ -137,8 +132,7 @@ func TestSharedVolumeAtAnotherMachineOfTheName(t *testing.T) {
 	}
 }
 
-// Another component takes a mounted volume out of volumesAttached of a migration's target, its kubelet
-// restarts, and the leader changes.
+// The volume is mounted; the restarted kubelet lists nothing.
 func TestNextLeaderAfterSomebodyTookAVolumeOut(t *testing.T) {
 	p, r, ticket := migrating(t)
 	is := func(v string, reported, inUse []ledger.VolumeID) ledger.NodeState {
@@ -173,7 +167,6 @@ func TestNextLeaderAfterSomebodyTookAVolumeOut(t *testing.T) {
 
 var standalone, cooperative = rules.Arbiter{}, rules.Arbiter{Cooperative: true}
 
-// settles carries out the planned writes of the hold in one mode, until there is none, and returns them.
 func (p *player) settles(t *testing.T, a rules.Arbiter) (writes []ledger.Hold) {
 	t.Helper()
 	for range 12 {
@@ -195,7 +188,6 @@ func reportedFirst(n *ledger.NodeState) {
 	n.Reported, n.InUse = []ledger.VolumeID{iscsi}, []ledger.VolumeID{iscsi}
 }
 
-// A leader in Cooperative mode comes between two in Standalone mode.
 func TestCooperativeLeaderBetweenTwoOthers(t *testing.T) {
 	p, r, ticket := migrating(t)
 	p.play(t, Do(r), replies(Done, inBoot(secondNode("3", iscsi), "m", "b")))
@@ -213,7 +205,6 @@ func TestCooperativeLeaderBetweenTwoOthers(t *testing.T) {
 	}
 }
 
-// The same if the volume is not that leader's.
 func TestCooperativeLeaderThatLeavesTheVolume(t *testing.T) {
 	p := goneAfterReport(t)
 	h := *p.holdNow()
@@ -232,8 +223,7 @@ func TestCooperativeLeaderThatLeavesTheVolume(t *testing.T) {
 	}
 }
 
-// A volume was taken by force from a deleted Node: the hold that gives it away does not say that it may
-// be mounted there.
+// The hold has no entry about a mount.
 func TestForcedDetachFromADeletedNodeIsNoReport(t *testing.T) {
 	boots := func(n *ledger.NodeState) { n.BootID, n.SystemUUID = "b1", "m1" }
 	third := node("1", func(n *ledger.NodeState) { n.Name, n.UID, n.BootID, n.SystemUUID = "n3", "o", "b3", "m3" })
@@ -280,8 +270,7 @@ func TestForcedDetachFromADeletedNodeIsNoReport(t *testing.T) {
 	}
 }
 
-// Many Nodes are gone whose volumesAttached named a shared volume; a rule of force finds room in its
-// hold all the same.
+// A rule of force finds room beside many gone Nodes.
 func TestRulesOfForceHaveRoomFirst(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	p := newPlayer(node("1"), ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessMany, Claim: key},
@@ -313,7 +302,6 @@ func TestRulesOfForceHaveRoomFirst(t *testing.T) {
 	t.Error("the volume is not taken from z, which is out of service: its hold is full of nodes that are gone")
 }
 
-// A hold's entry about such a Node is written once, also for a shared volume that was exclusive before.
 func TestFenceOfAVolumeThatWasExclusiveIsWrittenOnce(t *testing.T) {
 	p := sharedISCSI()
 	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))
@@ -325,8 +313,7 @@ func TestFenceOfAVolumeThatWasExclusiveIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// A hold says that a volume was taken from a node by force before. Its Node is deleted while no process
-// leads: the next leader does not take that for a report.
+// The hold's earlier force is no report to the next leader.
 func TestFenceOfForceIsNoReport(t *testing.T) {
 	never := time.Duration(-1)
 	policy := ledger.Policy{Name: "m", Version: "1", Driver: "kubernetes.io/iscsi", AfterPodGone: &never}
@@ -360,14 +347,13 @@ func TestFenceOfForceIsNoReport(t *testing.T) {
 	if f, found := p.holdNow().Fence("n1"); !found || f.Rule != "" {
 		t.Fatalf("no fence of before: %+v", p.holdNow())
 	}
-	// no process leads; the Node n1 is deleted.
+	// No process leads at the deletion.
 	key := ledger.ClaimKey{Namespace: "ns", Name: "i"}
 	next := newPlayer(third("6", iscsi), secondNode("1"), policy,
 		ledger.PersistentVolume{Name: "i", Version: "1", Volume: iscsi, Access: ledger.AccessNode, Claim: key},
 		ledger.Claim{Key: key, UID: "c", Version: "1", PersistentVolume: "i", Bound: true}, ledger.Complete{},
 		iscsiPod("q", "n3"), ledger.NodeGone{Name: "n1"}, ledger.HoldSeen{Volume: iscsi, Hold: *p.holdNow()}, ledger.TookOver{})
 	next.settles(t, standalone)
-	// q ends, and r comes at n2
 	next.ledger.Apply(next.now, ledger.PodGone{UID: "q"})
 	idle := third("8", iscsi)
 	idle.InUse = nil
@@ -397,7 +383,6 @@ func neverByTime() ledger.Policy {
 	return ledger.Policy{Name: "m", Version: "2", Driver: "kubernetes.io/iscsi", AfterPodGone: &never, LiveMigration: true, Says: ledger.FieldLiveMigration}
 }
 
-// A node is out of service, and then its Node is deleted: the rule goes on to hold.
 func TestRuleOutlivesItsNode(t *testing.T) {
 	for name, plays := range map[string]bool{"read answered": true, "read not answered": false} {
 		t.Run(name, func(t *testing.T) {
@@ -439,7 +424,6 @@ func TestRuleOutlivesItsNode(t *testing.T) {
 	}
 }
 
-// The same at the target of a live migration.
 func TestRuleAtAMigrationsTargetOutlivesItsNode(t *testing.T) {
 	p, r, ticket := migrating(t)
 	p.ledger.Apply(p.now, neverByTime())
@@ -482,7 +466,6 @@ func TestRuleAtAMigrationsTargetOutlivesItsNode(t *testing.T) {
 	t.Errorf("it stays at n2 for ever: %+v", p.ledger.Snapshot().Volume(iscsi).OnNode("n2"))
 }
 
-// A machine has booted since, and its Node goes once more: the hold has no entry about that boot.
 func TestFenceOfABootThatHadNothing(t *testing.T) {
 	p := goneAfterReport(t)
 	p.ledger.Apply(p.now, neverByTime())
@@ -494,8 +477,6 @@ func TestFenceOfABootThatHadNothing(t *testing.T) {
 	}
 }
 
-// A leader that has never seen the Node keeps the entry about the machine and boot where the volume may
-// be mounted.
 func TestFenceKeepsBootAndMachine(t *testing.T) {
 	p := goneAfterReport(t)
 	next := p.leaderAfter()
@@ -541,8 +522,7 @@ func TestFenceKeepsBootAndMachine(t *testing.T) {
 	t.Errorf("the machine has booted, and the pod at n3 waits for ever: %+v", last.holdNow())
 }
 
-// Another component takes a mounted shared volume out of volumesAttached, and its kubelet restarts: the
-// hold informs the next leader.
+// The hold informs the next leader.
 func TestHoldOfASharedVolumeThatSomebodyTookOut(t *testing.T) {
 	p := sharedISCSI()
 	is := func(v string, reported, inUse []ledger.VolumeID) ledger.NodeState {
@@ -562,8 +542,7 @@ func TestHoldOfASharedVolumeThatSomebodyTookOut(t *testing.T) {
 	}
 }
 
-// The time of force is over for the machine that had a Node's name before. The kubelet of the present
-// machine lists nothing, and its machine is not named.
+// The time counts for the earlier machine; the present machine has no name.
 func TestForcedDetachFromAMachineOfBefore(t *testing.T) {
 	p := goneAfterReport(t)
 	other := inBoot(secondNode("9"), "other", "c")
@@ -590,8 +569,7 @@ func TestForcedDetachFromAMachineOfBefore(t *testing.T) {
 	t.Error("never forced")
 }
 
-// A live migration brought the volume to a boot from which it was taken by force before, as its hold
-// says. The hold also says that the deleted Node named it.
+// The hold also says that the deleted Node named it.
 func TestReportAtANodeWithAFence(t *testing.T) {
 	p, r, _ := migrating(t)
 	p.ledger.Apply(p.now, inBoot(secondNode("2"), "m", "b"))

@@ -35,7 +35,7 @@ type Request struct {
 	Node   ledger.NodeName
 	// Volume is the request's volume, if any.
 	Volume ledger.VolumeID
-	// UID and Version are preconditions: of the object, as the kind says.
+	// UID and Version are preconditions of the object.
 	UID, Version string
 	Fact         ledger.Event
 	Beside       ledger.NodeName
@@ -44,45 +44,43 @@ type Request struct {
 	Phase        ledger.TicketPhase
 	Verdict      rules.Verdict
 	Epoch        int64
-	// Granted are the volumes that DecideTicket with phase TicketGranted gives to the ticket
-	// (ledger.Ticket.Granted).
+	// Granted are the volumes that DecideTicket with phase TicketGranted gives (ledger.Ticket.Granted).
 	Granted []ledger.VolumeID
-	// Interruptions is the count of interruptions that DecideTicket writes.
+	// Interruptions is the count that DecideTicket writes.
 	Interruptions int64
-	// YieldingSince is since when the ticket is asked to let go of its volumes, in seconds since 1970, as
-	// DecideTicket writes it; 0: not asked.
+	// YieldingSince, in seconds since 1970, is when the ticket was asked to let go of its volumes, for
+	// DecideTicket; 0: not asked.
 	YieldingSince int64
 	// Look is the number that AskNode writes.
 	Look int64
 	// EpochOnly has DecideTicket write Epoch only.
 	EpochOnly bool
-	// Until, if set, is an earlier deadline than the driver's own: by then the API server must have carried
-	// out the request or given it up.
+	// Until, if set, is an earlier deadline than the driver's: by then the API server must be done with the
+	// request.
 	Until time.Time
 }
 
-// Result is how a request ended.
+// Result is the end of a request.
 type Result uint8
 
 // The ends of requests.
 const (
 	// Done: the API server carried it out.
 	Done Result = iota + 1
-	// NotFound: there is no such object.
+	// NotFound: no such object.
 	NotFound
-	// Exists: an object of that name exists.
+	// Exists: there is an object of that name.
 	Exists
 	// Conflict: a precondition did not hold, nothing happened.
 	Conflict
-	// Refused: for good, by rights or by a policy; nothing happened.
+	// Refused: for good, by rights or a policy; nothing happened.
 	Refused
 	// NotSent: it certainly did not reach the API server: no connection, no lease, no turn.
 	NotSent
-	// Unknown: no answer in time, or an answer that leaves the outcome open. It may have had its effect, or
-	// have it later.
+	// Unknown: no answer in time, or an unclear one. It may have had its effect, or have it later.
 	Unknown
-	// Unfit: the driver sent nothing, since the request does not fit its newer facts: a Change that Compose
-	// calls stale, or an inline volume that no pod names any more.
+	// Unfit: nothing was sent, since the request does not fit the driver's newer facts: a Change that
+	// Compose calls stale, or an inline volume that no pod names any more.
 	Unfit
 )
 
@@ -90,8 +88,7 @@ func (r Result) String() string {
 	return [...]string{"none", "done", "not found", "exists", "conflict", "refused", "not sent", "unknown", "unfit"}[r]
 }
 
-// Answer is the outcome of a request. Facts are the objects in the answer: the read or written object, or
-// all objects of a list. The driver has already taken them in.
+// Answer is the outcome of a request. Facts are the answer's objects. The driver has already taken them in.
 type Answer struct {
 	Result Result
 	Facts  []ledger.Event

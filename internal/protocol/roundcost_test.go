@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// flood has n tickets wait at n1. A pod at n2 uses each of the volumes. volumes and namespaces are their
-// numbers.
 func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
 	l := facts()
 	for i := range volumes {
@@ -33,8 +31,7 @@ func flood(n, volumes, namespaces int, access ledger.Access) ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// All waiting tickets of a node are decided on after each change there. The cost is in proportion to their
-// number, for any cause of their waits.
+// Each change decides all waiting tickets: linear cost.
 func TestRoundCostsInProportion(t *testing.T) {
 	const few, times, most = 200, 8, 14
 	for name, ask := range map[string]func(n int) ledger.Snapshot{
@@ -61,7 +58,6 @@ func TestRoundCostsInProportion(t *testing.T) {
 	}
 }
 
-// A ticket beyond the limit is told once.
 func TestTooManyAreToldOnce(t *testing.T) {
 	s := flood(rules.MaxWaiting+1, 0, 1, 0)
 	list := round(s, "n1", nil)

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// written decides on the tickets of a node round by round, and writes the news, until there is none. It
-// returns the number of writes.
+// written returns the number of writes until there is no news.
 func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 	t.Helper()
 	writes := 0
@@ -36,8 +35,7 @@ func written(t *testing.T, l *ledger.Ledger, n ledger.NodeName) int {
 	return writes
 }
 
-// crowded is two nodes with a pod each: n1 is full with its pod. The tickets ask at n1, in the order of
-// their rank, each for claims.
+// n1 is full. The tickets' order is their rank.
 func crowded(kind ledger.TicketType, asked ...[]string) *ledger.Ledger {
 	l := facts(
 		ledger.NodeDrivers{Node: "n1", Version: "2", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "i-n1", Limit: 1}}},
@@ -68,8 +66,7 @@ func reasonOf(l *ledger.Ledger, name string) (granted bool, reason ledger.Code) 
 	return k.Phase == ledger.TicketGranted, ledger.Code(k.Reason)
 }
 
-// A free slot goes to the first ticket that lacks only a slot, also if a ticket that waits for another
-// volume asks for its volume. No ticket alternates between two reasons.
+// No ticket alternates between two reasons.
 func TestFreedSlotGoesToTheFirst(t *testing.T) {
 	for _, kind := range []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual} {
 		l := crowded(kind, []string{"v", "elsewhere"}, []string{"u"}, []string{"v"})
@@ -90,7 +87,6 @@ func TestFreedSlotGoesToTheFirst(t *testing.T) {
 	}
 }
 
-// A freed slot costs one write, for any number of waiters: the grant of the first.
 func TestFreedSlotIsToldToOne(t *testing.T) {
 	for _, kind := range []ledger.TicketType{ledger.TypeBackup, ledger.TypeManual} {
 		var asked [][]string
@@ -111,8 +107,7 @@ func TestFreedSlotIsToldToOne(t *testing.T) {
 	}
 }
 
-// A waiting ticket's message does not depend on the number of tickets before it: otherwise each change of
-// that number would rewrite all the others.
+// Otherwise each change would rewrite all others.
 func TestWordsOfAFullNodeStay(t *testing.T) {
 	l := crowded(ledger.TypeManual, []string{"a"}, []string{"b"}, []string{"c"})
 	words := map[string]bool{}
@@ -128,8 +123,7 @@ func TestWordsOfAFullNodeStay(t *testing.T) {
 	}
 }
 
-// A free slot is kept for a ticket of a type that does not yield and needs two slots, from later tickets.
-// Its type decides, not its status.
+// The type decides, not the status.
 func TestSlotIsKeptForWhoDoesNotYield(t *testing.T) {
 	for kind, want := range map[ledger.TicketType]bool{ledger.TypeBackup: true, ledger.TypeManual: false} {
 		l := crowded(kind, []string{"a", "b"}, []string{"c"})

@@ -7,16 +7,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// TakeOver lists the tasks of a new leader before its first decision; none: it may decide. The tasks of one
-// call may run in any order and in parallel; call it again after their end.
+// TakeOver lists the tasks of a new leader before its first decision; none: it may decide. They may run in
+// any order and in parallel; call it again after their end.
 //
-// It begins when no request of the last leader can be in flight any more, and the first list of each kind
-// is taken in. It first lists again the tickets, VolumeAttachments, VolumeHolds and PersistentVolumes:
-// caches may be behind. The last grants and attachments stand against this leader's attachments, and the
-// holds say what the last leader took by force. A PersistentVolume that the last leader saw may
-// make a disk exclusive that an older PersistentVolume shares. If there are volumes without
-// VolumeAttachments, the Nodes are listed too: only volumesAttached says where the last leader attached
-// them. A Node that seems to differ from a VolumeHold is read: the cache may be behind.
+// It begins when no request of the last leader can be in flight, and the first list of each kind is taken
+// in. Caches may be behind: it lists again the tickets, VolumeAttachments, VolumeHolds (volumes taken by
+// force) and PersistentVolumes (a new PersistentVolume may make a shared disk exclusive). If there are
+// volumes without VolumeAttachments, the Nodes are listed too: only volumesAttached says where they are
+// attached. A Node that seems to differ from a VolumeHold is read.
 func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	var tasks []Task
 	for _, k := range []Object{Tickets, Attachments, Holds, PersistentVolumes, Nodes} {
@@ -33,9 +31,8 @@ func (m *Memory) TakeOver(s ledger.Snapshot) []Task {
 	return tasks
 }
 
-// nodesBefore are the tasks that read the Nodes with another machine or boot than a volume's record names,
-// as far as this process knows: the holder's Node, or a Node that may still have the volume mounted. Its cache
-// may be behind.
+// nodesBefore are the reads of Nodes with another machine or boot than a volume's record names: the
+// holder's Node, or a Node that may still have the volume mounted. The cache may be behind.
 func (m *Memory) nodesBefore(s ledger.Snapshot) []Task {
 	var tasks []Task
 	var asked set[ledger.NodeName]
@@ -65,9 +62,9 @@ func (m *Memory) tookOverNow(t Task) (Task, Move) {
 	return t.end(Finished, "", ledger.TookOver{Epoch: m.Epoch})
 }
 
-// Doubts is told to the ledger when a term with decisions on tickets begins and all of them were listed:
-// each pending ticket is in doubt, since an older leader's grant may still be in flight. It keeps its
-// volumes and slots from others, and is not decided on, until Renew has written the term's epoch into it.
+// Doubts is told to the ledger when a term with decisions on tickets begins, after all were listed. An
+// older leader's grant of a pending ticket may be in flight: the ticket keeps its volumes and slots from
+// others, and is not decided on, until Renew.
 func Doubts(s ledger.Snapshot) []ledger.Event {
 	var events []ledger.Event
 	for t := range s.Tickets() {
@@ -87,8 +84,8 @@ func (m *Memory) listAnswered(t Task, a Answer) (Task, Move) {
 	return t.end(Finished, "")
 }
 
-// nodeAnswered follows the read of a Node in a take-over, already taken in. The watch may report a deleted
-// Node later, and its unknown volumes must be known by then. It may also have reported the next Node since.
+// nodeAnswered: the watch may report a deleted Node later, when its unknown volumes must be known, or has
+// already reported the next Node.
 func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
@@ -101,9 +98,9 @@ func (m *Memory) nodeAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) 
 	return t.end(Finished, "")
 }
 
-// Renew is the task that takes over a ticket in doubt: it writes the term's epoch into it, so that an older
-// leader's grant in flight fails on the ticket's version. A ticket that can't be written stays in doubt: it
-// holds up claimants of its slots, and of its volume if they could not be granted it beside this ticket.
+// Renew is the task that takes over a ticket in doubt: it writes the term's epoch, so that an older
+// leader's grant in flight fails on the version. If the write fails, the ticket stays in doubt and holds up
+// claimants.
 func Renew(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{
 		Kind: rules.DecideTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version,
@@ -112,7 +109,7 @@ func Renew(t *ledger.Ticket) Task {
 	}}
 }
 
-// Write is the task that writes the driver's own status of a ticket (Satisfied, or its age), at exactly its
+// Write is the task that writes a ticket's status by the driver (Satisfied, or its age), at exactly its
 // version.
 func Write(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: decide(t, t.Phase, rules.Verdict{})}

@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A take-over reads a deleted Node. Before the answer arrives, a watch shows that the Node was made again:
-// it is not gone.
 func TestTakeOverHearsOfANodeThatIsMadeAgainMeanwhile(t *testing.T) {
 	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{
 		Version: "1", State: ledger.HoldHeld, Node: "n1", NodeUID: "before", SystemUUID: "m", BootID: "a",
@@ -26,7 +24,7 @@ func TestTakeOverHearsOfANodeThatIsMadeAgainMeanwhile(t *testing.T) {
 	if move.Send == nil {
 		t.Fatal("nothing is sent")
 	}
-	// The API server has answered: not found. The Node is made again, and a watch shows that first.
+	// The answer "not found" is older than the new Node.
 	p.ledger.Apply(p.now, ledger.NodeGone{Name: "n1"})
 	p.ledger.Apply(p.now, node("9", names("m"), func(n *ledger.NodeState) { n.UID, n.BootID = "again", "b" }))
 	_, move = p.memory.Answer(task, Answer{Result: NotFound}, p.ledger.Snapshot(), p.now)
@@ -38,8 +36,7 @@ func TestTakeOverHearsOfANodeThatIsMadeAgainMeanwhile(t *testing.T) {
 	}
 }
 
-// While there was no leader, a user removed the node from the hold of a left volume: a take-over reads no
-// Node without a name, which no API server ever answers.
+// A Node without a name is never read: no API server answers.
 func TestTakeOverOfAHoldThatStaysNowhere(t *testing.T) {
 	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "1", State: ledger.HoldUnknown, Stays: true, Transitions: 1}}
 	p := newPlayer(node("1", names("m"), func(n *ledger.NodeState) { n.BootID = "b" }), attachment("5"), held)

@@ -10,59 +10,56 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Task is work in progress: a step of a plan, an answer to a ticket, the end of a ticket, or a part of a
-// take-over. It is a value. Do, Decide, Interruption, Ending, Renew and Memory.TakeOver make tasks; only
-// encoders and printers read their fields.
+// Task is work in progress: a plan's step, a ticket's answer or end, or a part of a take-over. It is a
+// value, whose fields only encoders and printers read.
 type Task struct {
-	// Step is the step of a plan; its Do is 0 if the task is about Ticket, or a read of a take-over.
+	// Step is a plan's step; its Do is 0 if the task is about Ticket, or a read of a take-over.
 	Step rules.Step
 	// Ticket is the decided ticket. Read only.
 	Ticket *ledger.Ticket
 	// Cause is why Ticket ends or moves because of its node. The read in Proofs must still show it.
 	Cause rules.EndCause
-	// Was is the Node that a take-over reads, as it was known before. Read only.
+	// Was is the earlier known Node that a take-over reads. Read only.
 	Was *ledger.Node
-	// Proofs are reads that must find nothing, or a Node in the state of Cause, before Commit and in this
-	// order. Done entries leave the list.
+	// Proofs are reads before Commit, in order. Each must find nothing, or a Node in the state of Cause.
 	Proofs []Request
 	Commit Request
 	// TookOver has the ledger know that this process begins to lead (ledger.TookOver).
 	TookOver bool
 
-	// Sent is the request in flight, or the last that was answered.
+	// Sent is the request in flight, or the last answered.
 	Sent Request
-	// Announced says that the ledger was told of a creation (ledger.AttachSent), or of a removal from volumesAttached
-	// that detaches (ledger.UnreportSent).
+	// Announced: the ledger was told of a creation (ledger.AttachSent), or of a detaching removal from
+	// volumesAttached (ledger.UnreportSent).
 	Announced bool
-	// Before has the facts at the time of a ListPods in flight. Listed are the unfinished pods in the last
-	// list, Known the pods among them that were known to be bound before, and Read the reads of their
-	// claims since.
+	// Before has the facts at a ListPods in flight. Listed are its unfinished pods, Known the pods among
+	// them known to be bound before, and Read the reads of their claims since.
 	Before ledger.Snapshot
 	Listed []ledger.Pod
 	Known  []bool
 	Read   []ReadOf
-	// Until is when a step with Within must be over.
+	// Until is the end of a step with Within.
 	Until time.Time
-	// Outlasted says that an unanswered grant or write of a hold can have no effect any more.
+	// Outlasted: an unanswered grant or write of a hold can have no effect any more.
 	Outlasted bool
-	// Unanswered is the number of unanswered writes of the hold when this task began to outlast them.
+	// Unanswered is the hold's unanswered writes when this task began to outlast them.
 	Unanswered uint16
 }
 
 // Do is the task for a plan's step.
 func Do(step rules.Step) Task { return Task{Step: step} }
 
-// End is how a task ended.
+// End is the end of a task.
 type End uint8
 
 // The ends of a task.
 const (
 	// Going: it has not ended.
 	Going End = iota
-	// Finished: its effect is known to the ledger.
+	// Finished: the ledger knows its effect.
 	Finished
-	// Stale: the decided facts have changed, and the new facts are known to the ledger, or will be in a
-	// moment. Decide anew, without a pause.
+	// Stale: the decided facts have changed. Decide anew without a pause: the ledger knows the new facts,
+	// or will in a moment.
 	Stale
 	// Failed: decide anew after a pause.
 	Failed
@@ -70,43 +67,40 @@ const (
 
 func (e End) String() string { return [...]string{"going", "finished", "stale", "failed"}[e] }
 
-// Move is a driver's next action for a task. First the ledger takes Tell in. Then at most one of the others
-// is set: Send is a request to send; Wait is a time to wait; End says that the task is over. If none is
-// set, and after the wait, the driver calls Next.
+// Move is a driver's next action for a task. First the ledger takes Tell in. Then Send is a request, or
+// Wait a time, or End the task's end. After Wait, or with none of them, call Next.
 type Move struct {
 	Tell []ledger.Event
 	Send *Request
 	Wait time.Time
 	End  End
-	// Why says in words why the task ended, if the answer alone doesn't.
+	// Why says why the task ended, if the answer doesn't.
 	Why string
 }
 
-// Memory is one process's memory in one term of leadership. A new term begins with a new one. Its methods
-// are serial.
+// Memory is one process's in one term of leadership; a new term needs a new one. Its methods are serial.
 type Memory struct {
 	// Epoch is the term's number; it rises from leader to leader.
 	Epoch int64
-	// Outlast is how long a request may still have its effect after its sender gave it up: the timeout
-	// given to the API server, which begins when the request arrives, and a margin.
+	// Outlast is how long a request may have its effect after its sender gave it up: the timeout given to
+	// the API server, from the request's arrival, and a margin.
 	Outlast time.Duration
 
-	// confirmed are the UIDs of the VolumeAttachments that this process created or last wrote to, without a
-	// DELETE since. An older process's DELETE in flight names an older version of them, and fails.
+	// confirmed are UIDs as in Confirmed. An older process's DELETE in flight fails on their version.
 	confirmed set[string]
 	listed    set[Object]          // by the take-over
-	current   set[ledger.NodeName] // Nodes that the take-over has read
+	current   set[ledger.NodeName] // read by the take-over
 	tookOver  bool
 }
 
-// Clone returns an independent copy of m.
+// Clone returns an independent copy.
 func (m *Memory) Clone() *Memory {
 	c := *m
 	c.confirmed, c.listed, c.current = m.confirmed.clone(), m.listed.clone(), m.current.clone()
 	return &c
 }
 
-// Confirmed says whether this process created or last wrote to the VolumeAttachment of a UID, without a
+// Confirmed says whether this process created or last wrote to a VolumeAttachment, by its UID, without a
 // DELETE since.
 func (m *Memory) Confirmed(uid string) bool { return m.confirmed[uid] }
 
@@ -210,8 +204,7 @@ func (t Task) end(e End, why string, tell ...ledger.Event) (Task, Move) {
 	return t, Move{Tell: tell, End: e, Why: why}
 }
 
-// outlast waits until an unanswered request can have no effect any more. Then its possible effects can be
-// read.
+// outlast waits until an unanswered request can have no effect any more, and reads can tell.
 func (m *Memory) outlast(t Task, now time.Time) (Task, Move) {
 	return t, Move{Wait: now.Add(m.Outlast)}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Decide is the task that writes the decision on a pending ticket: its grant, or why it waits.
+// Decide is the task that writes a pending ticket's grant, or why it waits.
 func Decide(d Decided) Task {
 	t := Task{Ticket: d.Ticket, Commit: decide(d.Ticket, ledger.TicketPending, d.Verdict)}
 	if d.Ruling == Grant {
@@ -20,8 +20,7 @@ func Decide(d Decided) Task {
 	return t
 }
 
-// Announce is told to the ledger before the next decision: the tickets that are about to be granted. A
-// grant unknown to the ledger is not sent.
+// Announce is told to the ledger before the next decision. A grant unknown to the ledger is not sent.
 func Announce(list []Decided) []ledger.Event {
 	var events []ledger.Event
 	for _, d := range list {
@@ -36,13 +35,11 @@ func (t Task) grants() bool {
 	return t.Commit.Kind == rules.DecideTicket && !t.Commit.EpochOnly && t.Commit.Phase == ledger.TicketGranted && t.Ticket.Phase == ledger.TicketPending
 }
 
-// satisfiedForLong is how long a ticket must have been satisfied before its count of interruptions
-// restarts.
+// satisfiedForLong is the time satisfied after which a ticket's count of interruptions restarts.
 const satisfiedForLong = 10 * time.Minute
 
-// Interruption is the task that takes a ticket's grant back: it is pending again, and granted when
-// possible, after a pause that grows with each interruption by an earlier claimant (rules.PauseLeft).
-// missing are the objects believed missing: reads must prove it first.
+// Interruption is the task that takes a ticket's grant back, to be pending again, with a growing pause
+// (rules.PauseLeft). Reads must first prove that the missing objects are missing.
 func Interruption(t *ledger.Ticket, v rules.Verdict, missing []ledger.TicketVolume, now time.Time) Task {
 	task := Task{Ticket: t, Commit: decide(t, ledger.TicketPending, v)}
 	if WithoutNode(v) {
@@ -64,8 +61,8 @@ func Interruption(t *ledger.Ticket, v rules.Verdict, missing []ledger.TicketVolu
 	return task
 }
 
-// Ending is the task that ends a ticket: it counts until the object is gone. The deleted version shows its
-// finalizers: without any it is gone once the deletion is answered.
+// Ending is the task that ends a ticket, which counts until the object is gone. Without finalizers that is
+// when the deletion is answered.
 func Ending(t *ledger.Ticket) Task {
 	return Task{Ticket: t, Commit: Request{Kind: rules.DeleteTicket, Key: t.ID.String(), UID: t.UID, Version: t.Version}}
 }
@@ -131,7 +128,7 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 	switch t.Sent.Kind {
 	case rules.GetObject:
 		if t.grants() && t.Outlasted && a.Result != Done && a.Result != NotFound {
-			return t.fail(a, ledger.TicketInDoubt{ID: t.Ticket.ID, UID: t.Ticket.UID}) // its outcome is unknown
+			return t.fail(a, ledger.TicketInDoubt{ID: t.Ticket.ID, UID: t.Ticket.UID}) // unknown outcome
 		}
 		if t.Sent.Object == Tickets {
 			return t.reread(a)
@@ -146,8 +143,7 @@ func (m *Memory) ticketAnswered(t Task, a Answer, s ledger.Snapshot, now time.Ti
 		switch a.Result {
 		case Done:
 			if t.Ticket.Finalizers {
-				// Only its deletion is pending. It counts until a read or the watch shows it gone, as for
-				// schedulers and the next leader.
+				// Only its deletion is pending. It counts until a read or the watch shows it gone.
 				return t.end(Finished, "")
 			}
 			return t.end(Finished, "", ledger.TicketReleased{ID: t.Ticket.ID, UID: t.Ticket.UID})
@@ -169,8 +165,7 @@ func granting(s ledger.Snapshot, t *ledger.Ticket) bool {
 	return now != nil && now.Granting && now.UID == t.UID && now.Version == t.Version
 }
 
-// decideAnswered follows the write of a ticket's status. Nothing else is granted at the node until the
-// outcome of a grant is known.
+// decideAnswered: nothing else is granted at the node until a grant's outcome is known.
 func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	switch a.Result {
 	case Done:
@@ -186,8 +181,7 @@ func (m *Memory) decideAnswered(t Task, a Answer, now time.Time) (Task, Move) {
 	}
 }
 
-// missingAnswered follows a read that must find nothing. An existing object makes the decision stale: the
-// ticket is decided again.
+// missingAnswered: an existing object makes the decision stale.
 func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if a.Result != Done && a.Result != NotFound {
 		return t.fail(a)
@@ -202,8 +196,7 @@ func (m *Memory) missingAnswered(t Task, a Answer, s ledger.Snapshot) (Task, Mov
 	return m.advance(t, s)
 }
 
-// nodeProved follows the read of a ticket's node. If it does not show why the ticket ends or moves, nothing
-// is written, and the ticket is decided again.
+// nodeProved: without the proof nothing is written, and the ticket is decided again.
 func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	if !t.proves(a) {
 		return t.end(Stale, fmt.Sprintf("ticket %s stays (%s): node %s is not as it was known to be", t.Ticket.ID, t.Cause, t.Sent.Key))
@@ -212,8 +205,7 @@ func (m *Memory) nodeProved(t Task, a Answer, s ledger.Snapshot) (Task, Move) {
 	return m.advance(t, s)
 }
 
-// found says whether an answer shows the object whose absence must be proved: the ticket's claim; a
-// PersistentVolume that is not another claim's.
+// found is false for a PersistentVolume of another claim.
 func (t Task) found(a Answer, s ledger.Snapshot) bool {
 	if claim, ok := first[ledger.Claim](a); ok {
 		return slices.ContainsFunc(t.Ticket.Volumes, func(v ledger.TicketVolume) bool {

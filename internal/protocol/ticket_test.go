@@ -11,14 +11,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// decided is the decision on the ticket of pod p, which waits for disks.
 func decided(p *player, id ledger.TicketID) Decided {
 	s := p.ledger.Snapshot()
 	t := s.Ticket(id)
 	return Decided{t, Rule(rules.Arbiter{}, s, t, p.now)}
 }
 
-// announced is the task of a decision known to the ledger.
 func (p *player) announced(d Decided) Task {
 	for _, e := range Announce([]Decided{d}) {
 		p.ledger.Apply(p.now, e)
@@ -55,7 +53,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// A grant is not sent if the ledger does not know it, or knows it of another version of the ticket.
+// The ledger must know the grant, of this version.
 func TestGrantIsAnnounced(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	changed := asks
@@ -74,7 +72,6 @@ func TestGrantIsAnnounced(t *testing.T) {
 	}
 }
 
-// A waiting ticket is told why, and stays pending.
 func TestWait(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	p := newPlayer(asks)
@@ -86,7 +83,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// A ticket that is taken over gets only the term's epoch.
 func TestRenewWritesNothingElse(t *testing.T) {
 	asks := ticket("p", "n1", ledger.TypeManual, "a")
 	if r := Renew(&asks).Commit; !r.EpochOnly {
@@ -97,7 +93,7 @@ func TestRenewWritesNothingElse(t *testing.T) {
 	}
 }
 
-// Before a grant is taken back for a missing object, that object is read.
+// The read comes before the loss of the grant.
 func TestMissingIsRead(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: "nothing"}, UID: "new", Version: "1"}
 	named := ticket("p", "n1", ledger.TypeManual, "nothing")
@@ -161,7 +157,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// A ticket ends because of its node only if a read shows the decided state: the watch may be behind.
+// The watch may be behind: a read must confirm it.
 func TestEndOfNode(t *testing.T) {
 	cordoned := func(n *ledger.NodeState) { n.Draining = true }
 	for name, test := range map[string]struct {
@@ -191,8 +187,7 @@ func TestEndOfNode(t *testing.T) {
 	}
 }
 
-// A ticket that moves because of its node loses its grant only after a read of the Node shows why, like a
-// ticket that ends. A ticket that another claimant interrupts needs no read.
+// A read of the Node must show why; another claimant needs no read.
 func TestMoveIsProved(t *testing.T) {
 	silent := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }
 	cordoned := func(s *ledger.NodeState) { s.Draining = true }
@@ -230,8 +225,7 @@ func TestMoveIsProved(t *testing.T) {
 	}
 }
 
-// A ticket with finalizers outlives an answered deletion: the controller counts it, as schedulers and the
-// next leader do, until it is gone.
+// A ticket with finalizers counts until it is gone.
 func TestATicketThatOutlivesItsDeletionCounts(t *testing.T) {
 	stays := ticket("p", "n1", ledger.TypeManual, "a")
 	stays.Finalizers = true
@@ -290,8 +284,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A cache may be behind the Node of a VolumeHold: the Node is read before the hold's entries are doubted. A
-// deleted Node was read as well.
+// The cache may be behind: the Node is read before a doubt.
 func TestTakeOverReadsNodesThatHoldsName(t *testing.T) {
 	held := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{
 		Version: "1", State: ledger.HoldHeld, Node: "n1", NodeUID: "again", SystemUUID: "m", BootID: "b",

@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// TicketPauses keeps until when a ticket is not decided on again, after the API server has refused its
-// write, or not carried it out. Only a change of the ticket itself ends the pause. The zero value is empty.
-// Its methods are serial.
+// TicketPauses keeps tickets from a new decision after an unsuccessful write. Only a change of the ticket
+// itself ends the pause. Its methods are serial; its zero value is empty.
 type TicketPauses struct {
 	tickets map[ledger.TicketID]ticketPause
 	swept   time.Time // the last sweep of old pauses
@@ -23,7 +22,7 @@ type ticketPause struct {
 	until        time.Time
 }
 
-// forgotten is how long after its end a pause still lengthens the next one.
+// forgotten is how long an ended pause still lengthens the next one.
 const forgotten = 2 * longestFailed
 
 // Left is the rest of a ticket's pause; 0: none.
@@ -56,8 +55,7 @@ func (p *TicketPauses) End(t *ledger.Ticket, end End, spread Spread, now time.Ti
 	p.tickets[t.ID] = k
 }
 
-// sweep drops old pauses. It costs all pauses, and runs now and then: while the API server is down each
-// write adds one.
+// sweep is rare, since it costs all pauses: while the API server is down each write adds one.
 func (p *TicketPauses) sweep(now time.Time) {
 	p.swept = now
 	maps.DeleteFunc(p.tickets, func(_ ledger.TicketID, k ticketPause) bool { return now.Sub(k.until) > forgotten })

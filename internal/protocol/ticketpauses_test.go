@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A ticket with a failed write pauses for longer each time, until it changes itself, or a write succeeds. A
-// ticket that was decided on old facts is decided on again at once.
+// Pauses grow until the ticket changes or a write succeeds. Old facts cause no pause.
 func TestTicketPauses(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	whole := func(d time.Duration) time.Duration { return d }
@@ -50,7 +49,6 @@ func TestTicketPauses(t *testing.T) {
 	}
 }
 
-// A pausing ticket is not decided on with the others of its node, and the end of its pause is returned.
 func TestRoundLeavesAlone(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := ledger.New()

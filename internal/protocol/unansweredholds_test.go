@@ -18,7 +18,6 @@ func inUseSince(since int64) func(n *ledger.NodeState) {
 	}
 }
 
-// sharedWorld has a shared volume at n1, where pod p uses it; n2 could attach it as well.
 func sharedWorld() *player {
 	drivers := func(n ledger.NodeName) ledger.Event {
 		return ledger.NodeDrivers{Node: n, Version: "1", Drivers: []ledger.DriverOnNode{{Name: driver, Limit: 2, NodeID: string(n)}}}
@@ -28,8 +27,7 @@ func sharedWorld() *player {
 		ledger.PersistentVolume{Name: "a", Version: "9", Volume: disk, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "s", Name: "a"}})
 }
 
-// hasNothingToSay has the hold name a rule by which n1 was about to lose the volume. The rule ends before
-// anything is taken, and the hold is due for deletion.
+// The hold's rule ends before the detach.
 func (p *player) hasNothingToSay(t *testing.T) rules.Step {
 	t.Helper()
 	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
@@ -42,7 +40,7 @@ func (p *player) hasNothingToSay(t *testing.T) rules.Step {
 	return *drop
 }
 
-// drive answers all writes of a task with one result, and its reads with the known hold.
+// Reads give the known hold.
 func (p *player) drive(t *testing.T, task Task, came Result) {
 	t.Helper()
 	task, m := p.memory.Next(task, p.ledger.Snapshot(), p.now)
@@ -68,7 +66,6 @@ func (p *player) drive(t *testing.T, task Task, came Result) {
 	t.Fatal("the task does not end")
 }
 
-// carriesOut carries out the plan for the hold, until there is none.
 func (p *player) carriesOut(t *testing.T) {
 	t.Helper()
 	for range 10 {
@@ -87,7 +84,6 @@ func (p *player) carriesOut(t *testing.T) {
 	}
 }
 
-// leavesByItself has the last pod of n1 end, and the volume detached by the kubelet's word.
 func (p *player) leavesByItself(t *testing.T, version string, uid string) (unreported bool) {
 	t.Helper()
 	p.ledger.Apply(p.now, ledger.PodGone{UID: uid})
@@ -110,7 +106,6 @@ func (p *player) leavesByItself(t *testing.T, version string, uid string) (unrep
 	return unreported
 }
 
-// usedAgain has a pod use the volume at n1 again, and end.
 func (p *player) usedAgain(t *testing.T) (detached bool) {
 	t.Helper()
 	p.carriesOut(t)
@@ -124,8 +119,6 @@ func (p *player) usedAgain(t *testing.T) (detached bool) {
 	return p.leavesByItself(t, "600", "uid-r")
 }
 
-// The deletion of an empty hold is carried out without an answer, and the watch shows it gone. Its content
-// does not come back.
 func TestLostDeletionIsKnownAsOurs(t *testing.T) {
 	for _, came := range []Result{Unknown, Done} {
 		p := sharedWorld()
@@ -140,8 +133,7 @@ func TestLostDeletionIsKnownAsOurs(t *testing.T) {
 	}
 }
 
-// The creation of a hold with a rule of force is carried out without an answer. The rule is over, and the
-// hold is not needed any more; then the watch shows it.
+// The unanswered creation appears after its rule's end.
 func TestLostCreationOfAFence(t *testing.T) {
 	for _, came := range []Result{Unknown, NotSent} {
 		p := sharedWorld()
@@ -167,7 +159,7 @@ func TestLostCreationOfAFence(t *testing.T) {
 	}
 }
 
-// The creation of a hold got no answer and had no effect: a read shows it, once it can't happen any more.
+// A read shows it once the creation can't happen.
 func TestLostCreationThatCameToNothing(t *testing.T) {
 	p := sharedWorld()
 	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
@@ -180,8 +172,6 @@ func TestLostCreationThatCameToNothing(t *testing.T) {
 	}
 }
 
-// The deletion of a hold gets no answer, and is refused from then on, or never answered: a read ends the
-// doubt.
 func TestRefusedDeletionAfterALostOne(t *testing.T) {
 	for _, came := range []Result{Refused, Unknown} {
 		p := sharedWorld()
@@ -205,7 +195,6 @@ func TestRefusedDeletionAfterALostOne(t *testing.T) {
 	}
 }
 
-// A deleted hold is not deleted again before the watch shows it, and delays nothing meanwhile.
 func TestDeletedHoldIsNotDeletedAgain(t *testing.T) {
 	for _, first := range []Result{Done, Unknown} {
 		p := sharedWorld()
@@ -221,8 +210,7 @@ func TestDeletedHoldIsNotDeletedAgain(t *testing.T) {
 	}
 }
 
-// An exclusive volume is attached, and another pod comes to its node. No write of its hold is ever
-// answered, for example with a failing webhook: the volume is put into volumesAttached all the same.
+// With a failing webhook, the volume is still put into volumesAttached.
 func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
 	a := rules.Arbiter{}
 	p := newPlayer(node("1"), pod("p", "n1", "a"), ledger.Complete{},
@@ -243,7 +231,6 @@ func TestNoWriteOfAHoldIsAnswered(t *testing.T) {
 	}
 }
 
-// Some events end a doubt about a hold, others don't.
 func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld}
 	same := ledger.HoldSeen{Volume: disk, Hold: held}
@@ -276,7 +263,6 @@ func TestWhatEndsTheDoubtAboutAHold(t *testing.T) {
 	}
 }
 
-// An empty hold of a shared volume is also written again after an unanswered write.
 func TestSilentHoldIsWrittenAgain(t *testing.T) {
 	p := sharedWorld()
 	free := ledger.Hold{Version: "3", State: ledger.HoldFree, Transitions: 1, PVs: []string{"a"}}
@@ -287,7 +273,6 @@ func TestSilentHoldIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// The planner is told when a doubt about a hold begins and ends, without another change.
 func TestDoubtAboutAHoldIsTold(t *testing.T) {
 	held := ledger.Hold{Version: "3", Node: "n1", State: ledger.HoldHeld, PVs: []string{"a"}}
 	again := held
@@ -300,7 +285,6 @@ func TestDoubtAboutAHoldIsTold(t *testing.T) {
 	}
 }
 
-// The watch shows the hold's deletion before the deletion is known to be unanswered.
 func TestLostDeletionAfterTheWatch(t *testing.T) {
 	for _, came := range []Result{Unknown, Done} {
 		p := sharedWorld()
@@ -322,7 +306,6 @@ func TestLostDeletionAfterTheWatch(t *testing.T) {
 	}
 }
 
-// A deleted hold names no rule of force any more, also before the watch shows it.
 func TestDeletedFenceIsNotBelieved(t *testing.T) {
 	for _, came := range []Result{Done, Unknown} {
 		p := sharedWorld()
@@ -346,8 +329,7 @@ func TestDeletedFenceIsNotBelieved(t *testing.T) {
 	}
 }
 
-// A user deletes the hold with a rule of force, and the rule ends before it is written again: it does not
-// come back.
+// A user deletes the hold; the rule ends before the next write.
 func TestUnwrittenFenceDoesNotComeBack(t *testing.T) {
 	t.Run("never exclusive", func(t *testing.T) {
 		p := sharedWorld()
@@ -382,7 +364,6 @@ func unwrittenFenceDoesNotComeBack(t *testing.T, p *player) {
 	}
 }
 
-// A hold that is created only to end the doubt about its creation is deleted again.
 func TestEmptyHoldIsDeleted(t *testing.T) {
 	p := sharedWorld()
 	p.ledger.Apply(p.now, node("2", inUseSince(50), tainted))
@@ -396,7 +377,6 @@ func TestEmptyHoldIsDeleted(t *testing.T) {
 	}
 }
 
-// In Cooperative mode too a deleted hold is not deleted again.
 func TestCooperativeDeletesOnce(t *testing.T) {
 	a := rules.Arbiter{Cooperative: true}
 	p := newPlayer(node("1"), ledger.Complete{}, ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "5", State: ledger.HoldFree, Transitions: 3}})

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// nowhere is a pod of another namespace, known to be bound to n1, with many claims that lead nowhere.
 func nowhere(claims int) ledger.Pod {
 	p := pod("nowhere", "n1")
 	p.Namespace = "tenant"
@@ -24,8 +23,7 @@ func nowhere(claims int) ledger.Pod {
 	return p
 }
 
-// confirm carries a task out at a node with just that pod, and returns the number of requests. Each request
-// takes the given time. Objects that are read one by one do not exist.
+// each is a request's time; objects that are read one by one do not exist.
 func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, before ...ledger.Event) (requests int, end End) {
 	t.Helper()
 	p := newPlayer(append([]ledger.Event{attachment("5"), tenant}, before...)...)
@@ -53,7 +51,6 @@ func confirm(t *testing.T, task Task, tenant ledger.Pod, each time.Duration, bef
 	}
 }
 
-// The number of a detach's requests does not depend on the number of another tenant's claims.
 func TestClaimsOfOthersCostADetachNoRequests(t *testing.T) {
 	const most = 64
 	requests, end := confirm(t, Do(step(rules.ConfirmUnwanted)), nowhere(2000), 0)
@@ -62,8 +59,7 @@ func TestClaimsOfOthersCostADetachNoRequests(t *testing.T) {
 	}
 }
 
-// A detach's cost for the process, under the executor's one lock, is in proportion to the claims at the
-// node.
+// The cost is linear in the node's claims.
 func TestClaimsOfOthersCostADetachInProportion(t *testing.T) {
 	const few, times, most = 100, 8, 14
 	cost := func(claims int) float64 {
@@ -76,8 +72,7 @@ func TestClaimsOfOthersCostADetachInProportion(t *testing.T) {
 	}
 }
 
-// In Cooperative mode a detach has to be over 400 ms after its list of pods (rules.besideWindow). 200
-// claims that lead nowhere, each read in 3 ms, must not prevent it.
+// A detach has 400 ms after its list of pods (rules.besideWindow).
 func TestClaimsOfOthersKeepNoDetachFromItsWindow(t *testing.T) {
 	within := func(s *rules.Step) { s.Within = 400 * time.Millisecond }
 	drop := step(rules.DeleteAttachment, within)
@@ -86,8 +81,6 @@ func TestClaimsOfOthersKeepNoDetachFromItsWindow(t *testing.T) {
 	}
 }
 
-// If all claims of a namespace were listed, a claim that leads to the volume by a PersistentVolume missing
-// in the caches is followed.
 func TestListedClaimMayLeadToTheVolume(t *testing.T) {
 	tenant := nowhere(2 * maxClaimReads)
 	claim := ledger.ClaimKey{Namespace: "tenant", Name: tenant.Volumes[maxClaimReads].Claim}

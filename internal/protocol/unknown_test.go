@@ -4,7 +4,6 @@ package protocol
 
 import "github.com/moorage-dev/moorage/internal/ledger"
 
-// isUnknown says whether a volume is unknown at a node.
 func isUnknown(s ledger.Snapshot, v ledger.VolumeID, n ledger.NodeName) bool {
 	return s.IsUnknown(s.Volume(v), s.Volume(v).OnNode(n))
 }

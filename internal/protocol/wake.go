@@ -9,9 +9,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Users are the users that a change of a volume concerns: tickets that may be granted or satisfied now, and
-// pods, by UID, that are told. Some may be listed twice. nodes are where tickets wait for a grant only,
-// each once: there may be thousands of them.
+// Users are the users that a change of a volume concerns: tickets that may now be granted or satisfied, and
+// pods to tell, by UID, perhaps twice. nodes are where tickets only wait for a grant, each once: perhaps
+// thousands.
 func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, pods []string, nodes []ledger.NodeName) {
 	volume := s.Volume(id)
 	if volume == nil {
@@ -41,8 +41,7 @@ func Users(s ledger.Snapshot, id ledger.VolumeID) (tickets []ledger.TicketID, po
 	return tickets, pods, nodes
 }
 
-// Rivals are the nodes with waiting tickets that rank before a request and may keep it from a node: for
-// slots there, or anywhere for one of its volumes.
+// Rivals are the nodes with waiting tickets that rank before a request and may keep it from a node.
 func Rivals(s ledger.Snapshot, r rules.Request, n ledger.NodeName) []ledger.NodeName {
 	var nodes []ledger.NodeName
 	rival := func(id ledger.TicketID) bool {
@@ -73,8 +72,7 @@ func Pending(s ledger.Snapshot, n ledger.NodeName) bool {
 	return node != nil && len(node.Tickets) > 0
 }
 
-// EmptiedWith are the waiting tickets of a node that is being drained, and end or move for that. Granted
-// tickets there are checked with their volumes.
+// EmptiedWith are the waiting tickets of a drained node that end or move for that.
 func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
 	node := s.Node(n)
 	if node == nil || !node.Exists || !node.Draining {
@@ -93,8 +91,8 @@ func EmptiedWith(s ledger.Snapshot, n ledger.NodeName) []ledger.TicketID {
 type Look struct {
 	Volumes []ledger.VolumeID // plan them
 	Nodes   []ledger.NodeName // decide on their pending tickets
-	Tickets []ledger.TicketID // whether they end, keep their grants, are satisfied
-	Pods    []string          // by UID: tell them
+	Tickets []ledger.TicketID // their end, grant, satisfaction
+	Pods    []string          // to tell, by UID
 }
 
 // Wake returns the keys to check after an event's touches.

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A change wakes everything that it concerns, and no more.
 func TestWake(t *testing.T) {
 	waits := ticket("w", "n1", ledger.TypeManual, "a")
 	manual, granted := ticket("m", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a")
@@ -37,7 +36,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// A volume's users hear of it. Tickets that wait for a grant only hear by their node.
+// Waiting tickets hear only by their node.
 func TestUsers(t *testing.T) {
 	manual, granted, doubted := ticket("m", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a"), ticket("d", "n3", ledger.TypeManual, "a")
 	granted.Phase = ledger.TicketGranted
@@ -60,7 +59,6 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// A node wakes its waiters only.
 func TestPending(t *testing.T) {
 	s := facts(ticket("w", "n2", ledger.TypeManual, "a")).Snapshot()
 	for n, want := range map[ledger.NodeName]bool{"n1": false, "n2": true, "n9": false} {
@@ -70,7 +68,6 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// A node that is being drained wakes its waiting tickets that end or move then.
 func TestEmptied(t *testing.T) {
 	ends, moves, stays, granted := ticket("e", "n2", ledger.TypeManual, "a"), ticket("m", "n2", ledger.TypeBackup, "a"), ticket("s", "n2", ledger.TypeManual, "a"), ticket("g", "n2", ledger.TypeManual, "a")
 	ends.OnDrain, moves.OnDrain, granted.OnDrain, granted.Phase = ledger.EndOnDrain, ledger.MoveOnDrain, ledger.EndOnDrain, ledger.TicketGranted

@@ -13,15 +13,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A change is reported once: an event is the difference between an object's former content and the
-// present write. Neither a repeated write nor another controller reports it again. The usual course
-// (granted, attached, detached) makes no event on pods, claims and holds: their conditions have it,
-// and an event would be another write for each attach.
+// An event is the difference between an object's former content and the present write, so that a change is
+// reported once. The usual course (granted, attached, detached) makes no event on pods, claims and holds:
+// it would cost a write for each attach.
 
-// concern is a lasting state of a volume that a person may have to act on. The zero value is none.
+// concern is a lasting state of a volume that may need a person; zero: none.
 type concern struct{ reason, message string }
 
-// concernOf is the fault in a VolumeHold's conditions.
 func concernOf(h *v1alpha1.VolumeHold) concern {
 	if h == nil {
 		return concern{}
@@ -36,8 +34,8 @@ func concernOf(h *v1alpha1.VolumeHold) concern {
 	return concern{c.Reason, c.Message}
 }
 
-// HoldChanged reports that a volume has come into a lasting state, or has left it, on its
-// VolumeHold and on its claim. old is nil for a new hold, and claim without one.
+// HoldChanged reports on its VolumeHold and claim that a volume enters or leaves a lasting state. old is
+// nil for a new hold, and claim without one.
 func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim) {
 	was, is := concernOf(old), concernOf(now)
 	if e == nil || was.reason == is.reason {
@@ -62,7 +60,6 @@ func (e *Events) HoldChanged(old, now *v1alpha1.VolumeHold, claim *ledger.Claim)
 	}
 }
 
-// whereabouts is the place of a volume in words.
 func whereabouts(h *v1alpha1.VolumeHold) string {
 	switch {
 	case h.Status.Holder == nil:

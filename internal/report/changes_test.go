@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// heard makes events that remember their objects.
 func heard() (*report.Events, func() []string) {
 	recorder := record.NewFakeRecorder(20)
 	recorder.IncludeObject = true
@@ -32,7 +31,6 @@ func heard() (*report.Events, func() []string) {
 	}
 }
 
-// expect compares events, each by its necessary parts, in any order.
 func expect(t *testing.T, what string, got []string, want ...[]string) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -60,8 +58,7 @@ func holdWith(kind string, status metav1.ConditionStatus, reason ledger.Code, me
 	return h
 }
 
-// A hold and its claim are told when a lasting state begins, when its reason changes, and when it
-// ends; not of the usual course, and not again.
+// The usual course is not told.
 func TestHoldChanged(t *testing.T) {
 	e, events := heard()
 	claim := &ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "c"}
@@ -92,7 +89,7 @@ func TestHoldChanged(t *testing.T) {
 	expect(t, "the volume is wanted again", events(), []string{"Normal Resolved DetachFailed is over: volume d^x is held by n1"})
 }
 
-// A ticket is told of its outcome, each change once; a pod's ticket is not.
+// A pod's ticket is not told.
 func TestTicketChanged(t *testing.T) {
 	e, events := heard()
 	ticket := func(kind v1alpha1.TicketType, conditions ...metav1.Condition) *v1alpha1.VolumeTicket {
@@ -137,7 +134,6 @@ func TestTicketChanged(t *testing.T) {
 	}
 }
 
-// A claim is told which pod waits for it, and the end of the wait.
 func TestClaimsAreTold(t *testing.T) {
 	e, events := heard()
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "p"}

@@ -22,8 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// The reasons of events. Attach and failed attach have the attach/detach controller's reasons,
-// which people and tools know.
+// The reasons of events. For attaches they are the attach/detach controller's, known to people and tools.
 const (
 	eventFailedAttach  = "FailedAttachVolume"
 	eventAttached      = "SuccessfulAttachVolume"
@@ -40,18 +39,18 @@ const (
 	eventOperationHeld = "OperationHeld"
 )
 
-// Events writes events, and logs each with the same reason code. All methods
-// are safe for parallel use, and do nothing on nil.
+// Events writes events, and logs each with the same reason code. Its methods are safe for parallel use, and
+// do nothing on nil.
 type Events struct {
 	recorder record.EventRecorder
 	writes   typedcorev1.EventInterface // of Nodes; nil: all go to the recorder
 	log      klog.Logger
-	quotas   quotas // of events that tickets and refused writes bring about
+	quotas   quotas // of events about tickets and refused writes
 	now      func() time.Time
 }
 
-// NewEvents returns events that are written in the background until ctx is done; repeated ones are
-// counted up, not written anew.
+// NewEvents returns events that are written in the background until ctx is done; repeated ones are counted
+// up.
 func NewEvents(ctx context.Context, kube kubernetes.Interface) *Events {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
@@ -60,18 +59,17 @@ func NewEvents(ctx context.Context, kube kubernetes.Interface) *Events {
 	return e
 }
 
-// NewEventsWith returns events that go to a recorder.
+// NewEventsWith returns events for a recorder.
 func NewEventsWith(recorder record.EventRecorder) *Events {
 	return NewEventsIn(context.Background(), recorder)
 }
 
-// NewEventsIn returns events that go to a recorder, and to the context's logger.
+// NewEventsIn returns events for a recorder and the context's logger.
 func NewEventsIn(ctx context.Context, recorder record.EventRecorder) *Events {
 	return &Events{recorder: recorder, log: klog.FromContext(ctx), quotas: newQuotas(), now: time.Now}
 }
 
-// Waits tells a pod the lasting reason why one of its volumes is not there, and the volume's claim;
-// claim is nil when there is none, or when HoldChanged tells it.
+// Waits tells a pod, and claim unless nil, the lasting reason why a volume is not there.
 func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason rules.Reason) {
 	if e == nil {
 		return
@@ -87,8 +85,8 @@ func (e *Events) Waits(pod *ledger.Pod, claim *ledger.Claim, reason rules.Reason
 	}
 }
 
-// Ready reports that all volumes of a pod are there: on a pod with an event for its wait, and on
-// the claims that it waited for.
+// Ready reports that all volumes of a pod are there: on a pod with an event for its wait, and on the
+// awaited claims.
 func (e *Events) Ready(pod *ledger.Pod, node ledger.NodeName, claims []*ledger.Claim) {
 	if e == nil {
 		return
@@ -100,8 +98,8 @@ func (e *Events) Ready(pod *ledger.Pod, node ledger.NodeName, claims []*ledger.C
 	}
 }
 
-// Attached tells a pod that one of its volumes is attached, in the attach/detach controller's words
-// (pkg/volume/util/operationexecutor). volume is the name of its PersistentVolume.
+// Attached tells a pod of an attached PersistentVolume in the attach/detach controller's words
+// (pkg/volume/util/operationexecutor).
 func (e *Events) Attached(pod *ledger.Pod, volume string) {
 	if e == nil {
 		return
@@ -110,16 +108,15 @@ func (e *Events) Attached(pod *ledger.Pod, volume string) {
 	e.tell(OfPod(pod), eventAttached, fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", volume))
 }
 
-// AttachRefused reports to a pod that the API server refuses a write for the attach of a volume to
-// a node. It quotes the API server, within the namespace's quota, for each failed attempt. volume
-// is the name of its PersistentVolume.
+// AttachRefused tells a pod that the API server refuses a write for the attach of a PersistentVolume,
+// quoted within the namespace's quota.
 func (e *Events) AttachRefused(pod *ledger.Pod, volume string, node ledger.NodeName, why string) {
 	if e != nil && e.quotas.refused.take(pod.Namespace, e.now()) {
 		e.warn(OfPod(pod), eventFailedAttach, fmt.Sprintf("volume %q is not attached to %s, since the API server refuses a write that is tried again: %s", volume, node, why))
 	}
 }
 
-// NetworkFence reports on a node its state at the storage of a driver.
+// NetworkFence reports on a node its state at a driver's storage.
 func (e *Events) NetworkFence(node ledger.NodeName, driver, text string) {
 	if e != nil {
 		e.log.Info("A NetworkFence goes on", "reason", eventNetworkFence, "node", node, "driver", driver, "what", text)
@@ -136,8 +133,7 @@ func (e *Events) NetworkFenceHeld(node ledger.NodeName, driver, why string) {
 	}
 }
 
-// OperationTicket reports on an object that asks a driver for an operation the ticket for it, within
-// its namespace's quota.
+// OperationTicket reports an operation's ticket on the asking object, within its namespace's quota.
 func (e *Events) OperationTicket(of Object, text string) {
 	if e != nil && e.quotas.operations.take(of.Namespace, e.now()) {
 		e.log.V(1).Info("An operation has a ticket", "reason", eventOperation, "kind", of.Kind, "object", klog.KRef(of.Namespace, of.Name), "what", text)
@@ -145,8 +141,8 @@ func (e *Events) OperationTicket(of Object, text string) {
 	}
 }
 
-// OperationHeld reports on an object that asks a driver for an operation why it has no ticket, or a
-// waiting one. False: its namespace has no more events now; report it later.
+// OperationHeld reports on the asking object why it has no ticket, or a waiting one. False: beyond the
+// namespace's quota; report it later.
 func (e *Events) OperationHeld(of Object, code, text string) bool {
 	if e == nil {
 		return true
@@ -159,11 +155,10 @@ func (e *Events) OperationHeld(of Object, code, text string) bool {
 	return true
 }
 
-// flexVolume is the message about a FlexVolume in Standalone mode.
 const flexVolume = "is a FlexVolume, which only kube-controller-manager can attach where its driver does that: " +
 	"move it to CSI, or leave it so where the driver only mounts"
 
-// FlexVolumeOfPod reports on a pod that no controller attaches a FlexVolume of its own.
+// FlexVolumeOfPod reports on a pod that no controller attaches its own FlexVolume.
 func (e *Events) FlexVolumeOfPod(pod *ledger.Pod) {
 	if e != nil {
 		e.log.Info("A pod has a FlexVolume, which is not attached", "reason", eventFlexVolume, "pod", klog.KRef(pod.Namespace, pod.Name))
@@ -179,8 +174,7 @@ func (e *Events) FlexVolume(name string, uid types.UID) {
 	}
 }
 
-// fields are a reason's log fields: its code, and its objects. The message quotes drivers and names
-// people's pods; events and conditions have it.
+// fields omits the message, which quotes drivers and names people's pods.
 func fields(reason rules.Reason) []any {
 	list := []any{"reason", reason.Code}
 	if !reason.Volume.IsZero() {
@@ -209,5 +203,5 @@ func (e *Events) warn(at Object, reason, message string) {
 	e.recorder.Event(at.reference(), corev1.EventTypeWarning, reason, message)
 }
 
-// maxMessage is the longest message of an event, as of a note of events.k8s.io: it may quote a webhook.
+// maxMessage is that of a note of events.k8s.io: a message may quote a webhook.
 const maxMessage = 1024

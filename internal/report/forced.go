@@ -20,14 +20,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// forcedTimeout bounds how long a volume waits for its event to be written.
+// forcedTimeout bounds a volume's wait for the write of its event.
 const forcedTimeout = 2 * time.Second
 
-// ForcedDetach reports on a node that a volume was taken from it without its kubelet's report, as a
-// hold says (ledger.Fence). It returns when the API server has the event: no later write can forget
-// the detach. The event's name follows from its content: the result is false if the API server has
-// that event already, from any leader. An event that the API server does not take in time is
-// written in the background, like all others.
+// ForcedDetach reports on a node a detach without its kubelet's report. It returns once the API server has
+// the event, so that no later write can forget the detach; after forcedTimeout the event is written in the
+// background. False: the API server has the event already, from any leader.
 func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.Fence) (news bool) {
 	if e == nil {
 		return false
@@ -48,14 +46,14 @@ func (e *Events) ForcedDetach(ctx context.Context, v ledger.VolumeID, f ledger.F
 	return true
 }
 
-// ForcedDetaches are forced detaches with an event in the API server, by its name.
+// ForcedDetaches are the names of the forced detaches' events in the API server.
 type ForcedDetaches map[string]bool
 
-// Has says whether there is an event of a detach from a node, as a hold says (ledger.Fence).
+// Has says whether a hold's detach from a node has an event.
 func (d ForcedDetaches) Has(v ledger.VolumeID, f ledger.Fence) bool { return d[forcedName(v, f)] }
 
-// ForcedDetaches lists the forced detaches of earlier leaders: a new leader does not write their
-// events again. Events that can't be listed in time are missing.
+// ForcedDetaches lists earlier leaders' forced detaches, against repeated events. It omits those that can't
+// be listed in time.
 func (e *Events) ForcedDetaches(ctx context.Context) ForcedDetaches {
 	if e == nil || e.writes == nil {
 		return nil
@@ -77,7 +75,6 @@ func (e *Events) ForcedDetaches(ctx context.Context) ForcedDetaches {
 	return told
 }
 
-// errNoWriter is why an event goes to the recorder.
 var errNoWriter = errors.New("there is only a recorder")
 
 func (e *Events) writeForced(ctx context.Context, v ledger.VolumeID, f ledger.Fence, message string) error {
@@ -97,8 +94,7 @@ func (e *Events) writeForced(ctx context.Context, v ledger.VolumeID, f ledger.Fe
 	return err
 }
 
-// forcedName is the name of a detach's event: of a VolumeAttachment, or, without one, of the outage of
-// the detach.
+// forcedName uses the VolumeAttachment, or without one, the outage.
 func forcedName(v ledger.VolumeID, f ledger.Fence) string {
 	of := fmt.Sprintf("%q %q %q", v, f.Node, f.Attachment)
 	if f.Attachment == "" {

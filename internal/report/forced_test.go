@@ -15,9 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A detach by force is a single event, from any number of leaders. Another VolumeAttachment, node
-// or volume is another event. For a volume without a VolumeAttachment another outage is another
-// event.
+// A single event for any number of leaders. Without a VolumeAttachment, another outage is another event.
 func TestForcedDetachIsToldOnce(t *testing.T) {
 	server := apitest.Start(t)
 	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "i"}
@@ -59,8 +57,7 @@ func TestForcedDetachIsToldOnce(t *testing.T) {
 	}
 }
 
-// If a leader's term ends while it takes a volume by force, it still reports that. Otherwise the
-// next leader would count it again, or not report it if the volume is at another node by then.
+// Otherwise the next leader would count it again, or miss it.
 func TestForcedDetachIsToldAtTheEndOfATerm(t *testing.T) {
 	server := apitest.Start(t)
 	ctx, end := context.WithCancel(t.Context())

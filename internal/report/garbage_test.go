@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// fromKubelet is the Node as the controller reads it in protobuf after a kubelet has written it in
-// protobuf, with unchecked strings.
+// Protobuf strings are not checked.
 func fromKubelet(t *testing.T, inUse ...corev1.UniqueVolumeName) ledger.NodeState {
 	t.Helper()
 	sent := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "1"}, Status: corev1.NodeStatus{VolumesInUse: inUse}}
@@ -33,8 +32,6 @@ func fromKubelet(t *testing.T, inUse ...corev1.UniqueVolumeName) ledger.NodeStat
 	return convert.Node(&seen)
 }
 
-// collected is the result of a scrape of a ledger: how many series, or the panic that would end the
-// process.
 func collected(l *ledger.Ledger) (series int, panicked any) {
 	defer func() { panicked = recover() }()
 	metrics := make(chan prometheus.Metric, 1<<16)
@@ -42,8 +39,7 @@ func collected(l *ledger.Ledger) (series int, panicked any) {
 	return len(metrics), nil
 }
 
-// Prometheus collects in goroutines of its own, where a panic ends the process: one kubelet would
-// end every controller at its next scrape.
+// A panic in Prometheus' goroutines would end every controller.
 func TestGarbageOfAKubeletDoesNotEndTheController(t *testing.T) {
 	for name, event := range map[string]ledger.Event{
 		"as it is read":     fromKubelet(t, "kubernetes.io/csi/\xff^vol"),
@@ -57,7 +53,6 @@ func TestGarbageOfAKubeletDoesNotEndTheController(t *testing.T) {
 	}
 }
 
-// A kubelet's report of drivers that no node registers makes no time series.
 func TestAKubeletMakesNoTimeSeries(t *testing.T) {
 	l := ledger.New()
 	l.Apply(time.Unix(1, 0), fromKubelet(t, "kubernetes.io/csi/other^v")) // a node that lists an unattached volume has one
@@ -71,7 +66,6 @@ func TestAKubeletMakesNoTimeSeries(t *testing.T) {
 	if after, _ := collected(l); after != before {
 		t.Errorf("one node's status makes %d time series", after-before)
 	}
-	// Another node registers one of the drivers.
 	l.Apply(time.Unix(1, 0), ledger.NodeDrivers{Node: "n2", Version: "1", Drivers: []ledger.DriverOnNode{{Name: "d7", Limit: ledger.NoLimit}}})
 	if after, _ := collected(l); after != before+4 {
 		t.Errorf("a registered driver in the status makes %d time series, want 2 at each of two nodes", after-before)
@@ -93,7 +87,6 @@ func TestACSINodeMakesFewTimeSeries(t *testing.T) {
 	}
 }
 
-// The metrics show the nodes that list unattached volumes, and how many.
 func TestUnexplainedUseIsShown(t *testing.T) {
 	l := ledger.New()
 	for i, n := range []ledger.NodeName{"n1", "n2"} {
@@ -116,8 +109,7 @@ moorage_volumes_in_use_unexplained{node="n1"} 2
 	}
 }
 
-// A volume in a node's report that neither a pod nor a VolumeAttachment explains is counted at that
-// node. It is not counted after another boot, or while the node owes an answer.
+// The volume is not counted after another boot, or while the node owes an answer.
 func TestSaidByNodes(t *testing.T) {
 	l := ledger.New()
 	has := func(node ledger.NodeName, boot string, handles ...string) {

@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// wantMetrics fails the test unless a scrape shows these samples of the named metrics.
 func wantMetrics(t *testing.T, m *report.Metrics, want string, names ...string) {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -36,7 +35,6 @@ func wantMetrics(t *testing.T, m *report.Metrics, want string, names ...string) 
 	}
 }
 
-// A standby process leads nothing and knows of no waiting pod, before a term and after it.
 func TestLeading(t *testing.T) {
 	m := report.NewMetrics(ledger.New().Snapshot)
 	standsBy := "moorage_leading 0\n"
@@ -53,8 +51,7 @@ func TestLeading(t *testing.T) {
 	wantMetrics(t, m, standsBy, names...)
 }
 
-// Volumes are counted by their holds; a fence counts at its node, even if the volume has another
-// holder by now.
+// A fence counts at its node, for any holder.
 func TestVolumesByState(t *testing.T) {
 	l := ledger.New()
 	now := time.Unix(1000, 0)
@@ -78,7 +75,6 @@ moorage_volumes_by_state{reason="NodeUnreachable",state="DetachPending"} 2
 `, "moorage_volumes_by_state", "moorage_fenced_volumes")
 }
 
-// Unreachable nodes are reported where they are too many for some policy's time.
 func TestNodesHeld(t *testing.T) {
 	l, now, minute := ledger.New(), time.Unix(1000, 0), time.Minute
 	for i := range 10 {
@@ -101,8 +97,7 @@ moorage_nodes_unreachable_held{region="r",zone="a"} 4
 `, "moorage_nodes_unreachable_held")
 }
 
-// A machine that a storage has cut off is reported in any state of its node, for each driver that a
-// node registers.
+// in any state of its node, for each registered driver
 func TestNodesCutOff(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	for i, drivers := range [][]string{nil, {"d", "nobody's"}, {"d", "e"}, nil} {
@@ -118,8 +113,7 @@ func TestNodesCutOff(t *testing.T) {
 	}
 }
 
-// A watch counts from its answer to its end by either side; a refused one counts as none, and other
-// requests make no series.
+// A refused watch counts as none.
 func TestWatchStreams(t *testing.T) {
 	var answer = http.StatusForbidden
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Each event is logged with its reason's code as a field, and without the driver's words, which may
-// hold anything.
+// The driver's words may hold anything: they are left out.
 func TestEventsAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))

@@ -12,14 +12,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// The results of an operation, as metric labels.
 const (
 	resultOK    = "ok"
 	resultError = "error"
 )
 
-// Metrics are the controller's, in a registry of their own. All methods are
-// safe for parallel use, and do nothing on nil.
+// Metrics are the controller's, in an own registry. Its methods are safe for parallel use, and do nothing
+// on nil.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -98,7 +97,7 @@ func NewMetrics(snapshot func() ledger.Snapshot) *Metrics {
 // Attached records the time of an attach from VolumeAttachment to volumesAttached.
 func (m *Metrics) Attached(driver string, took time.Duration) { m.operation("attach", driver, took) }
 
-// Detached records the time of a detach from the first write to the end of the VolumeAttachment.
+// Detached records a detach from the first write to the end of the VolumeAttachment.
 func (m *Metrics) Detached(driver string, took time.Duration) { m.operation("detach", driver, took) }
 
 func (m *Metrics) operation(name, driver string, took time.Duration) {
@@ -108,7 +107,7 @@ func (m *Metrics) operation(name, driver string, took time.Duration) {
 	}
 }
 
-// Step records an executed step, and its outcome.
+// Step records a step's outcome.
 func (m *Metrics) Step(step rules.Step, err error) {
 	if m == nil {
 		return
@@ -123,8 +122,8 @@ func (m *Metrics) Step(step rules.Step, err error) {
 	}
 }
 
-// Forced counts a volume that was detached by a rule of force without an executed step: its answer was
-// lost, or an earlier leader sent it.
+// Forced counts a forced detach without an executed step: its answer was lost, or an earlier leader sent
+// it.
 func (m *Metrics) Forced(rule string) {
 	if m != nil {
 		m.forced.WithLabelValues(rule).Inc()
@@ -139,7 +138,7 @@ func (m *Metrics) TicketEnded(kind ledger.TicketType, cause rules.EndCause) {
 	}
 }
 
-// OperationTicket counts that a ticket for an operation of a driver was made, or its outcome.
+// OperationTicket counts a made ticket for a driver's operation, or its outcome.
 func (m *Metrics) OperationTicket(operation, result string) {
 	if m != nil {
 		m.tickets.WithLabelValues(operation, result).Inc()
@@ -153,7 +152,7 @@ func (m *Metrics) Difference(code string) {
 	}
 }
 
-// Differences sets how many differences of a code there are now.
+// Differences sets the present number of a code's differences.
 func (m *Metrics) Differences(code string, n int) {
 	if m != nil {
 		m.differ.WithLabelValues(code).Set(float64(n))

@@ -14,8 +14,7 @@ import (
 // Object is the object of an event. kubectl describe finds events by the UID.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// OfVolume is a volume's VolumeHold. The ledger does not have its UID: see
-// WithUID.
+// OfVolume is a volume's VolumeHold, without its UID: see WithUID.
 func OfVolume(v ledger.VolumeID) Object {
 	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeHold, Name: v1alpha1.VolumeHoldName(v.Driver, v.Handle)}
 }
@@ -25,7 +24,7 @@ func OfTicket(t *ledger.Ticket) Object {
 	return Object{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindVolumeTicket, Namespace: t.ID.Namespace, Name: t.ID.Name, UID: t.UID}
 }
 
-// OfNode is a Node; its events carry its name for a UID, like kubelets'.
+// OfNode is a Node; like kubelets' events, its events have its name for a UID.
 func OfNode(n ledger.NodeName) Object {
 	return Object{Kind: "Node", Name: string(n), UID: string(n)}
 }
@@ -39,7 +38,7 @@ func OfClaim(c *ledger.Claim) Object {
 	return Object{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Key.Namespace, Name: c.Key.Name, UID: c.UID}
 }
 
-// WithUID is the object with this UID, which the caller has read.
+// WithUID is the object with a UID that was read.
 func (o Object) WithUID(uid types.UID) Object {
 	o.UID = string(uid)
 	return o
@@ -62,7 +61,7 @@ func (o Object) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
 }
 
-// Difference reports on an object that it differs from the truth check's expectation.
+// Difference reports on an object a difference from the truth check's expectation.
 func (e *Events) Difference(at Object, code, message string) {
 	if e == nil {
 		return

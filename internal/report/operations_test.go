@@ -10,8 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/report"
 )
 
-// Operations under way are counted by driver, beside the limit of the policy that counts. A driver
-// without such a policy, or without operations, has no such number.
 func TestOperations(t *testing.T) {
 	l := ledger.New()
 	now := time.Unix(1000, 0)

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// owned is a ticket of a namespace that an object owns.
 func owned(namespace string, owner metav1.OwnerReference) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "t", OwnerReferences: []metav1.OwnerReference{owner}},
@@ -25,8 +24,6 @@ func owned(namespace string, owner metav1.OwnerReference) *v1alpha1.VolumeTicket
 	}
 }
 
-// counted are events with a stopped clock, and how many events a ticket and its owner have had
-// since the last question.
 func counted() (e *Events, clock *time.Time, told func() (tickets, owners int)) {
 	recorder := record.NewFakeRecorder(1000)
 	e, clock = NewEventsWith(recorder), new(time.Unix(1000, 0))
@@ -43,7 +40,7 @@ func counted() (e *Events, clock *time.Time, told func() (tickets, owners int)) 
 	}
 }
 
-// A reference that can't name a real object is not reported: the recorder would keep all of it.
+// The recorder would keep all of an impossible reference.
 func TestOwnersTooLongToBeRealAreNotTold(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	longest := metav1.OwnerReference{APIVersion: long(317), Kind: long(63), Name: long(253), UID: types.UID(long(128))}
@@ -69,8 +66,6 @@ func TestOwnersTooLongToBeRealAreNotTold(t *testing.T) {
 	}
 }
 
-// Any number of tickets of a namespace, with any owners, has few events; the tickets of another
-// namespace have theirs.
 func TestTicketsEventsHaveAQuota(t *testing.T) {
 	e, clock, told := counted()
 	expect := func(what string, tickets, owners int) {
@@ -103,7 +98,6 @@ func TestTicketsEventsHaveAQuota(t *testing.T) {
 	expect("an hour later", 10, 10)
 }
 
-// The objects of a namespace that ask for operations have few events; the rest is reported later.
 func TestOperationsEventsHaveAQuota(t *testing.T) {
 	e, clock, told := counted()
 	held := func(namespace string) bool {
@@ -124,7 +118,6 @@ func TestOperationsEventsHaveAQuota(t *testing.T) {
 	}
 }
 
-// Among many namespaces the longest unused quotas are forgotten.
 func TestQuotasAreForgotten(t *testing.T) {
 	q, now := newQuota(), time.Unix(1000, 0)
 	spend := func(namespace string) (n int) {

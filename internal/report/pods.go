@@ -11,13 +11,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// PodWait is how many pods wait for one reason, and since when the oldest of them waits.
+// PodWait is the number of pods that wait for one reason, and the start of the oldest wait.
 type PodWait struct {
 	Pods   int
 	Oldest time.Time
 }
 
-// pods shows at each scrape which pods with a node wait for their volumes.
 type pods struct {
 	waiting *prometheus.Desc
 	oldest  *prometheus.Desc
@@ -48,9 +47,8 @@ func (p *pods) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Leads says that this process decides and writes from now on. Each scrape then asks for the due
-// work, by the names of queues, and for the pods with a node that wait for their volumes. Functions
-// of an earlier term are called no more. The returned function ends the term.
+// Leads says that this process decides, until the returned function ends the term. Each scrape asks for the
+// due work by queue, and for the waiting pods with a node.
 func (m *Metrics) Leads(depth map[string]func() int, waiting func() map[ledger.Code]PodWait) (end func()) {
 	if m == nil {
 		return func() {}

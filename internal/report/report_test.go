@@ -136,7 +136,7 @@ func TestEvents(t *testing.T) {
 	none.ForcedDetach(t.Context(), v, ledger.Fence{})
 }
 
-// A wait that may be for ever never counts as passing.
+// A wait that may last for ever never counts as passing.
 func TestTransient(t *testing.T) {
 	for _, c := range []ledger.Code{rules.NodeUnreachable, rules.InUseUnknown, rules.AttachFailed, rules.DetachFailed,
 		rules.HeldElsewhere, rules.ForeignAttachment, rules.NoFreeSlot, rules.ClaimMissing, rules.NodeUnmanaged} {
@@ -149,8 +149,7 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-// The end of a ticket is told to it and to its controller, or else its first owner; without one to
-// the ticket alone.
+// Without a controller the first owner is told.
 func TestTicketEnded(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	e := report.NewEventsWith(recorder)
@@ -175,8 +174,7 @@ func TestTicketEnded(t *testing.T) {
 	(*report.Events)(nil).TicketEnded(ticket, rules.EndTimeOver)
 }
 
-// A refusal may have a text of any length. An event has as much of it as an event's note may have:
-// the recorder keeps thousands, and compares their texts.
+// An event has only as much text as its note may have: the recorder keeps thousands.
 func TestLongWordsAreCut(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	pod := &ledger.Pod{Namespace: "shop", Name: "db", UID: "u"}

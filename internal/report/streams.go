@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// streams counts the open watches, by the watched resource.
 type streams struct{ open *prometheus.GaugeVec }
 
 func newStreams() *streams {
@@ -21,7 +20,7 @@ func newStreams() *streams {
 	}, []string{"resource"})}
 }
 
-// Watches counts the watches that are opened through a transport.
+// Watches counts the watches opened through a transport.
 func (m *Metrics) Watches(transport http.RoundTripper) http.RoundTripper {
 	if m == nil {
 		return transport
@@ -53,7 +52,6 @@ func (c *watchCounter) RoundTrip(request *http.Request) (*http.Response, error) 
 // WrappedRoundTripper gives client-go the transport below.
 func (c *watchCounter) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
 
-// stream is the body of a watch's answer, which ends when it is closed or broken.
 type stream struct {
 	io.ReadCloser
 	end func()

@@ -15,9 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// TicketChanged reports on a VolumeTicket, and on its owner, its changes: Granted, Satisfied and
-// Yielding, each when its status or reason changes to a lasting one. The changes of a namespace's
-// tickets have a quota, and their ends another.
+// TicketChanged reports lasting changes of Granted, Satisfied and Yielding on a VolumeTicket and its owner,
+// within the namespace's quota for changes.
 func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	if e == nil {
 		return
@@ -48,7 +47,6 @@ func (e *Events) TicketChanged(old, now *v1alpha1.VolumeTicket) {
 	}
 }
 
-// detachedChanged tells a ticket with spec.detached a condition's new message.
 func (e *Events) detachedChanged(t *v1alpha1.VolumeTicket, kind string, c *metav1.Condition) {
 	switch {
 	case kind == v1alpha1.TicketYielding:
@@ -62,8 +60,7 @@ func (e *Events) detachedChanged(t *v1alpha1.VolumeTicket, kind string, c *metav
 	}
 }
 
-// TicketEnded tells a VolumeTicket that the controller has deleted it, and why; and its owner,
-// which outlives it.
+// TicketEnded tells a VolumeTicket, and its owner, why the controller has deleted it.
 func (e *Events) TicketEnded(t *v1alpha1.VolumeTicket, cause rules.EndCause) {
 	if e == nil || t == nil {
 		return
@@ -89,8 +86,7 @@ func whyEnded(t *v1alpha1.VolumeTicket, cause rules.EndCause) string {
 	return string(cause)
 }
 
-// tellTicket reports on a ticket and its owner, as normal or as a warning. If the namespace's quota
-// is used up, neither has an event.
+// tellTicket reports on a ticket and its owner, or on neither beyond the namespace's quota.
 func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, left *quota, tell func(of Object, reason, message string), reason, message string) {
 	if !left.take(t.Namespace, e.now()) {
 		return
@@ -101,10 +97,9 @@ func (e *Events) tellTicket(t *v1alpha1.VolumeTicket, left *quota, tell func(of 
 	}
 }
 
-// ownerOf is a ticket's owner: its controller, else its first owner. The event is in the ticket's
-// namespace, where an owner without a namespace also has its events. False: it has none, or its owner
-// has a name (253 bytes), kind (63), apiVersion (317) or UID (128) longer than a real object's. Events
-// of such an owner are useless, and the recorder keeps the names of thousands of events, of any length.
+// ownerOf is a ticket's controller, else its first owner; an owner without a namespace has its events in
+// the ticket's. False: none, or its name (253 bytes), kind (63), apiVersion (317) or UID (128) is longer
+// than a real object's: the recorder keeps thousands of names of any length.
 func ownerOf(t *v1alpha1.VolumeTicket) (Object, bool) {
 	owner := metav1.GetControllerOfNoCopy(t)
 	if owner == nil && len(t.OwnerReferences) > 0 {

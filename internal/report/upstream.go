@@ -11,9 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// upstream are the attach/detach controller's metrics under its own names, so that
-// alerts and dashboards made for it go on (pkg/controller/volume/attachdetach/metrics
-// and pkg/volume/util/metrics.go).
+// upstream are the attach/detach controller's metrics under its own names
+// (pkg/controller/volume/attachdetach/metrics and pkg/volume/util/metrics.go).
 type upstream struct {
 	forced     *prometheus.CounterVec
 	operations *prometheus.HistogramVec
@@ -33,7 +32,6 @@ func newUpstream() upstream {
 	}
 }
 
-// force counts a detach by a rule of force, by upstream's reason for it.
 func (u upstream) force(rule string) {
 	reason := "timeout"
 	if rule == rules.OutOfService {
@@ -42,13 +40,11 @@ func (u upstream) force(rule string) {
 	u.forced.WithLabelValues(reason).Inc()
 }
 
-// operation records how long a successful attach or detach has taken. A volume that was migrated
-// from an in-tree plugin is known by its CSI driver alone: migrated is false throughout.
+// operation: a migrated in-tree volume is known by its CSI driver alone, so that migrated is always false.
 func (u upstream) operation(name, driver string, took time.Duration) {
 	u.operations.WithLabelValues(pluginName(driver), "volume_"+name, "success", "false").Observe(took.Seconds())
 }
 
-// pluginName is upstream's name of a driver's attaching plugin.
 func pluginName(driver string) string {
 	if (ledger.VolumeID{Driver: driver}).NoAttach() {
 		return driver
@@ -56,8 +52,8 @@ func pluginName(driver string) string {
 	return "kubernetes.io/csi:" + driver
 }
 
-// collectVolumes counts volumes at nodes as upstream does: volumes that a pod there wants, and volumes
-// that are attached or being attached there.
+// collectVolumes counts volumes that a pod wants at a node, or that are (being) attached there, as upstream
+// does.
 func (w *world) collectVolumes(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct{ driver, state string }
 	count := map[kind]int{}

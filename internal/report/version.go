@@ -2,5 +2,5 @@
 
 package report
 
-// Version is the built version: only the linker sets it (see the Makefile).
+// Version is the built version; only the linker sets it (see the Makefile).
 var Version = "unknown"

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// world shows the facts at each scrape: slots and tickets.
 type world struct {
 	snapshot func() ledger.Snapshot
 	used     *prometheus.Desc
@@ -85,8 +84,7 @@ func (w *world) Describe(ch chan<- *prometheus.Desc) {
 func (w *world) Collect(ch chan<- prometheus.Metric) {
 	s := w.snapshot()
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		// A label that is not UTF-8 is an error. Collectors run in goroutines of their own,
-		// where a panic would end the process: this series is left out.
+		// A label that is not UTF-8 is an error. A panic in a collector's goroutine would end the process.
 		if m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, value, labels...); err == nil {
 			ch <- m
 		}
@@ -125,7 +123,6 @@ func (w *world) Collect(ch chan<- prometheus.Metric) {
 	w.collectOperations(s, gauge)
 }
 
-// collectOperations counts attaches and detaches by driver, beside its policy's limit.
 func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	for driver, n := range s.UnderWayOf() {
 		gauge(w.underWay, float64(n), driver)
@@ -137,7 +134,6 @@ func (w *world) collectOperations(s ledger.Snapshot, gauge func(*prometheus.Desc
 	}
 }
 
-// collectBraked counts the nodes of zones with too many unreachable nodes.
 func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	braked := map[ledger.Zone]int32{}
 	for p := range s.Policies() {
@@ -154,7 +150,6 @@ func (w *world) collectBraked(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 	}
 }
 
-// collectStates counts volumes by their records.
 func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	type kind struct {
 		state  ledger.HoldState
@@ -179,7 +174,6 @@ func (w *world) collectStates(s ledger.Snapshot, gauge func(*prometheus.Desc, fl
 	}
 }
 
-// unheld is the state of a volume without a hold, in words of a hold's states.
 func unheld(v *ledger.Volume) ledger.HoldState {
 	for i := range v.OnNodes {
 		if v.OnNodes[i].OccupiesSlot() {
@@ -189,12 +183,11 @@ func unheld(v *ledger.Volume) ledger.HoldState {
 	return ledger.HoldFree
 }
 
-// maxDriversShown is the number of drivers with series of a node: a kubelet writes its CSINode as
-// it likes.
+// maxDriversShown bounds a node's drivers with series: a kubelet writes its CSINode as it likes.
 const maxDriversShown = 64
 
-// knownDrivers says which drivers some node registers, or are Kubernetes' own. A node may name any
-// other driver in its status: that makes no time series.
+// knownDrivers are registered by a node, or Kubernetes' own. Other names in a node's status make no time
+// series.
 func knownDrivers(s ledger.Snapshot) func(driver string) bool {
 	registered := map[string]bool{}
 	for n := range s.Nodes() {
@@ -212,7 +205,7 @@ type slots struct {
 	driver string
 }
 
-// reservedSlots counts the places with users and without a volume that is, or may be, there.
+// reservedSlots counts the places with users where no volume is, or may be.
 func reservedSlots(s ledger.Snapshot) map[slots]int {
 	out := map[slots]int{}
 	for v := range s.Volumes() {
@@ -240,12 +233,12 @@ func (w *world) collectUnexplained(s ledger.Snapshot, gauge func(*prometheus.Des
 	}
 }
 
-// collectSaid counts volumes that nodes report, and that nothing in the API explains. A report of
-// another boot is about mounts that are gone.
+// collectSaid counts volumes that nodes report and nothing in the API explains. Mounts of another boot are
+// gone.
 func (w *world) collectSaid(s ledger.Snapshot, gauge func(*prometheus.Desc, float64, ...string)) {
 	for n := range s.Nodes() {
 		if n.Word == nil || !n.AskedAt.IsZero() {
-			continue // a node that owes an answer may have an old report
+			continue // its report may be old
 		}
 		podless, loose := 0, 0
 		for _, v := range n.Word.Has {

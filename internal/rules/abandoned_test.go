@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// All terminating pods of an out-of-service node go, also pods without volumes. Pods of a Ready node stay.
+// Also pods without volumes; pods of a Ready node stay.
 func TestAbandoned(t *testing.T) {
 	now := time.Unix(1000, 0)
 	gone := ledger.New()

@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Bound pods say how many nodes a volume without a PersistentVolume may serve, or else tickets' pods. If
-// its hold gives it to a node where it may be, it serves this node only.
+// Bound pods give the access, or else tickets' pods. A hold's node may limit it.
 func TestAccessOfWhatPodsName(t *testing.T) {
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
 	pod := func(uid string, n ledger.NodeName, a ledger.Access) ledger.Event {

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The request's access mode counts while the ledger knows nothing of the volume.
 func TestToldAccess(t *testing.T) {
 	known := func(v *ledger.Volume) *ledger.Volume { return v }
 	none := func(*ledger.Volume) *ledger.Volume { return nil }
@@ -40,7 +39,6 @@ func TestToldAccess(t *testing.T) {
 	}
 }
 
-// A volume that needs no attachment, and that pods name inline, is kept for the node that its hold names.
 func TestHeldWithoutAnAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	pod := ledger.Pod{UID: "p", Version: "1", Namespace: "shop", Name: "p", Node: "m", Volumes: []ledger.PodVolume{{Name: "v", Inline: iscsi, Access: ledger.AccessMany}}}
@@ -55,8 +53,7 @@ func TestHeldWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// The reasons omit nodes from which the hold says the volume was taken, fenced nodes, and reports of
-// another boot.
+// Nodes that lost the volume, fenced nodes, and reports of another boot are omitted.
 func TestMountedAlone(t *testing.T) {
 	forgotMounted := func(w *ledger.NodeWord) { forgot(w); w.Mounted = w.Has }
 	there := func(changes ...func(*ledger.NodeWord)) []ledger.Event {
@@ -104,7 +101,7 @@ func TestMountedAlone(t *testing.T) {
 	}
 }
 
-// A pod bound to a deleted Node runs nowhere, unless a volume may be there.
+// A pod of a deleted Node runs nowhere, unless a volume may be there.
 func TestRunsNowhereBesideVolumes(t *testing.T) {
 	gone := ledger.NodeGone{Name: "third"}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}

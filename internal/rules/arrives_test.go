@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume arrives when a node has a user and no other node has it attached.
 func TestArrives(t *testing.T) {
 	here := dataAt("q", "well", ledger.PodLive)
 	for name, test := range map[string]struct {

@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold names another node where the volume may be. For the next node it says what keeps the volume at the
-// holder's.
 func TestAstray(t *testing.T) {
 	failing := madeAt("well", refusedToGo)
 	for name, test := range map[string]struct {
@@ -38,7 +36,7 @@ func TestAstray(t *testing.T) {
 	}
 }
 
-// A hold names no unknown Node, but keeps what it has said of the node and its boot.
+// The hold keeps its old entry of the node and boot.
 func TestHolderNodeOfTheUnknown(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	of := func(n ledger.NodeName, uid string) ledger.Hold {

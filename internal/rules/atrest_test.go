@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Unsettled names the next step and the grant to take back. It names nothing when all is done.
 func TestUnsettled(t *testing.T) {
 	s := newScript()
 	play := func(lines ...string) {

@@ -56,8 +56,7 @@ func TestWhichAttachIsTriedAgain(t *testing.T) {
 	}
 }
 
-// An attach begins only for a user that will stay; in Cooperative mode only for a bound pod, unless asked
-// otherwise.
+// In Cooperative mode only a bound pod counts, unless asked otherwise.
 func TestForWhomAnAttachBegins(t *testing.T) {
 	pod := func(phase ledger.PodPhase) ledger.Event {
 		return ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
@@ -83,7 +82,7 @@ func TestForWhomAnAttachBegins(t *testing.T) {
 	}
 }
 
-// An exclusive volume is granted to a node if a written hold names the node.
+// A written hold must name the node.
 func TestGrantedByTheHold(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld})
@@ -120,7 +119,6 @@ func TestGrantedByTheHold(t *testing.T) {
 	}
 }
 
-// A detach that the driver does not answer is reported after a minute, and stays reported.
 func TestUnansweredDetachIsTold(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	leaving := ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: true, DeletedAt: 77}
@@ -159,7 +157,7 @@ func TestUnansweredDetachIsTold(t *testing.T) {
 	}
 }
 
-// The reason names the first user that keeps a volume at a node, or the node if no user counts.
+// the first user, or else the node
 func TestWhoStillUses(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	pod := func(name string, phase ledger.PodPhase) ledger.Event {
@@ -191,7 +189,6 @@ func TestWhoStillUses(t *testing.T) {
 	}
 }
 
-// A request keeps each claim without a volume, and each volume once.
 func TestWhatARequestNeeds(t *testing.T) {
 	s, _, _ := concerned(t, "", "", ledger.Hold{})
 	pod := &ledger.Pod{UID: "q", Namespace: "shop", Name: "q"}
@@ -207,7 +204,6 @@ func TestWhatARequestNeeds(t *testing.T) {
 	}
 }
 
-// The first reason against a new attachment.
 func TestWhatIsInTheWay(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	well := ledger.NodeState{Name: "well", UID: "w", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
@@ -259,7 +255,6 @@ func TestWhatIsInTheWay(t *testing.T) {
 	}
 }
 
-// The bounds of requests and holds are the bounds of the API.
 func TestBoundsAreThoseOfTheAPI(t *testing.T) {
 	for _, test := range []struct {
 		kind, field string

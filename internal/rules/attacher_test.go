@@ -10,26 +10,22 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// driver holds the faults that a test gives the attacher of the CSI driver.
 type driver struct {
 	failAttach map[ledger.VolumeID]ledger.CallError
 	failDetach map[ledger.VolumeID]ledger.CallError
 	hangs      map[ledger.VolumeID]bool // detaches that get no answer
 	lies       map[ledger.VolumeID]bool // attaches that fail but have happened
-	// byName: the driver attaches to the machine that has a node's name, and detaches from each machine
-	// that ever had it.
+	// The driver attaches to the machine with the name, and detaches from each machine that ever had it.
 	byName bool
-	// names maps a machine to its name in the driver since it got that name, called to its name at an
-	// attach. Other machines are called by ID.
+	// names maps a machine to its present name, called to its name at the attach. Other machines are called
+	// by ID.
 	names  map[string]string
 	called map[string]map[ledger.VolumeID]string
 	stock  bool // the attacher does not know that a volume may stay
 	lists  bool // the attacher lists volumes, and attaches the missing ones again
-	// trivial drivers have no ControllerPublish: external-attacher marks each attachment as attached
-	// without a check.
+	// Without ControllerPublish, external-attacher marks each attachment as attached without a check.
 	trivial map[string]bool
-	// strict drivers refuse an attach of a volume that is elsewhere, or where they are not registered. The
-	// attacher retries after the time in retry.
+	// Strict drivers refuse an attach of a volume that is elsewhere, or where they are not registered.
 	strict bool
 	retry  map[string]time.Time // by the attachment's name
 }
@@ -47,11 +43,10 @@ func newDriver() driver {
 	}
 }
 
-// longestRetry is the longest wait of an attacher before it retries a failed attach (external-attacher,
-// --retry-interval-max).
+// external-attacher, --retry-interval-max
 const longestRetry = 5 * time.Minute
 
-// saw reacts to a changed VolumeAttachment: external-attacher tries it at once if its metadata changed.
+// external-attacher retries at once if the metadata changed.
 func (d *driver) saw(c world.Change) {
 	was, _ := c.Old.(ledger.Attachment)
 	now, _ := c.Fact.(ledger.Attachment)
@@ -60,8 +55,7 @@ func (d *driver) saw(c world.Change) {
 	}
 }
 
-// target is the driver's name for the machine of a VolumeAttachment: the name in the CSINode, or else the
-// name for which the attachment was made (external-attacher, getNodeID).
+// The CSINode's name, or else the name at its creation (external-attacher, getNodeID).
 func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
 	if c.csi.byName {
 		return string(va.Node)
@@ -78,7 +72,6 @@ func (c *cluster) target(va ledger.Attachment, v ledger.VolumeID) string {
 	return va.NodeID
 }
 
-// calls is the driver's name for a machine.
 func (c *cluster) calls(m *world.Machine) string {
 	switch name, renamed := c.csi.names[m.ID]; {
 	case c.csi.byName:
@@ -89,7 +82,6 @@ func (c *cluster) calls(m *world.Machine) string {
 	return m.ID
 }
 
-// called is the machine that the driver attaches to by a name, or nil.
 func (c *cluster) called(id string) *world.Machine {
 	if c.csi.byName {
 		return c.machine(ledger.NodeName(id))
@@ -102,7 +94,6 @@ func (c *cluster) called(id string) *world.Machine {
 	return nil
 }
 
-// publish attaches a volume to the machine that has a name in the driver.
 func (c *cluster) publish(v ledger.VolumeID, id string) {
 	m := c.called(id)
 	if c.csi.called[m.ID] == nil {
@@ -114,8 +105,7 @@ func (c *cluster) publish(v ledger.VolumeID, id string) {
 	c.Publish(v, m.ID)
 }
 
-// unpublish detaches a volume by the driver's name of a machine. It does not find a volume that was
-// attached by another name.
+// unpublish does not find a volume that was attached by another name.
 func (c *cluster) unpublish(v ledger.VolumeID, id string) {
 	for _, at := range sortedKeys(c.Machines) {
 		m := c.Machines[at]
@@ -130,7 +120,6 @@ func (c *cluster) unpublish(v ledger.VolumeID, id string) {
 	}
 }
 
-// attacher handles one VolumeAttachment as the driver's attacher, and says whether it did anything.
 func (c *cluster) attacher(name string) bool {
 	va, _ := c.Attachment(name)
 	v, ok := c.Source(va)
@@ -151,8 +140,7 @@ func (c *cluster) attacher(name string) bool {
 	return c.attach(va, v)
 }
 
-// listed republishes a volume that the driver does not list under its current name for the node, as
-// external-attacher does (ReconcileVA, csiAttach). It says whether it did.
+// listed republishes as external-attacher does (ReconcileVA, csiAttach).
 func (c *cluster) listed(va ledger.Attachment, v ledger.VolumeID) bool {
 	id := c.target(va, v)
 	if va.NodeID == id {
@@ -187,7 +175,6 @@ func (c *cluster) attach(va ledger.Attachment, v ledger.VolumeID) bool {
 	return true
 }
 
-// refusal is the error with which a strict driver refuses an attach now.
 func (c *cluster) refusal(v ledger.VolumeID, n ledger.NodeName) ledger.CallError {
 	drivers, _ := c.Drivers(n)
 	if !slices.ContainsFunc(drivers.Drivers, func(d ledger.DriverOnNode) bool { return d.Name == v.Driver }) {
@@ -201,7 +188,6 @@ func (c *cluster) refusal(v ledger.VolumeID, n ledger.NodeName) ledger.CallError
 	return ledger.CallError{}
 }
 
-// fails writes into a VolumeAttachment why its attach or detach failed.
 func (c *cluster) fails(va ledger.Attachment, what string, e ledger.CallError) bool {
 	do, said, verb := world.MarkAttached, va.AttachError, "at"
 	if va.Deleting {

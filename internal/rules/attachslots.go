@@ -14,12 +14,12 @@ import (
 // atAttach is the Detail of NoFreeSlot for a bound pod that waits for the slot.
 const atAttach = "attach"
 
-// slotsAgain is the time after which a volume is checked again if it leaves a free slot to another volume:
-// the other volume may lose its user without an event at this node.
+// slotsAgain is the pause after leaving a free slot to another volume, whose user may go without an event
+// at this node.
 const slotsAgain = 5 * time.Second
 
-// keepsToLimit says whether a volume waits for a slot of its driver before it is attached: only if all its
-// users at the node are pods that opted in and have not run there yet. For other users the driver decides.
+// keepsToLimit says whether a volume waits for a slot before its attach: only for pods that opted in and
+// have not run there yet. Else the driver decides.
 func (p *attachPlan) keepsToLimit(place *ledger.VolumeOnNode) bool {
 	if p.Cooperative || place.OccupiesSlotWithoutUse() {
 		return false
@@ -34,7 +34,7 @@ func (p *attachPlan) keepsToLimit(place *ledger.VolumeOnNode) bool {
 	})
 }
 
-// slotLimit returns the driver's slots at a node if the volume waits for a slot, and 0 otherwise.
+// slotLimit is 0 if the volume does not wait for a slot.
 func (p *attachPlan) slotLimit(node *ledger.Node, place *ledger.VolumeOnNode) int32 {
 	driver := p.volume.ID.Driver
 	limit := Limit(node.Driver(driver), PolicyFor(p.snapshot, driver, ""))
@@ -44,8 +44,7 @@ func (p *attachPlan) slotLimit(node *ledger.Node, place *ledger.VolumeOnNode) in
 	return limit
 }
 
-// noSlot returns why a volume gets no attachment at a node for want of a slot. A slot is taken by an
-// attachment (also if deleting or in flight), by a granted ticket, or by a pod that was bound before.
+// noSlot: attachments (also if deleting or in flight), granted tickets and earlier bound pods take slots.
 func (p *attachPlan) noSlot(node *ledger.Node, place *ledger.VolumeOnNode) []Reason {
 	if p.anySlot || !p.required || !p.keepsToLimit(place) {
 		return nil
@@ -68,10 +67,9 @@ func (p *attachPlan) noSlot(node *ledger.Node, place *ledger.VolumeOnNode) []Rea
 	return []Reason{reason}
 }
 
-// getsSlot says whether a free slot of a node is for this volume. Granted tickets come first. Then each pod
-// in order gets slots for all of its volumes of all drivers, or none: two pods with half of their slots
-// each would wait forever. A pod leaves its slots to the next pod if a volume of it can't be attached yet,
-// or if a creation failed and must be retried.
+// getsSlot says whether a free slot is for this volume. Granted tickets come first. Each pod in order gets
+// slots for all of its volumes of all drivers, or none: two pods with half of their slots would wait
+// forever. A pod that can't attach a volume yet leaves its slots to the next.
 func (p *attachPlan) getsSlot(node *ledger.Node) bool {
 	free := freeSlots{snapshot: p.snapshot, node: node, left: map[string]int32{}}
 	given, lacking := map[ledger.VolumeID]bool{}, map[string][]*ledger.Volume{}
@@ -122,7 +120,7 @@ type freeSlots struct {
 	left     map[string]int32
 }
 
-// of returns the free slots of a driver, or ledger.NoLimit.
+// of may be ledger.NoLimit.
 func (f freeSlots) of(driver string) int32 {
 	left, known := f.left[driver]
 	if !known {
@@ -161,8 +159,8 @@ func (p *attachPlan) attachesNow(v *ledger.Volume, node *ledger.Node) bool {
 	return !bars(p.snapshot, v, place) && o.wanted(place) && o.mayCreate(node, place)
 }
 
-// compareBound orders bound pods that contend: pods that opted in come first, then pods that were bound
-// first. No two pods compare equal.
+// compareBound orders contending bound pods: first those that opted in, then by the time of binding. No two
+// compare equal.
 func compareBound(a, b *ledger.Pod) int {
 	since := func(p *ledger.Pod) int64 { return cmp.Or(p.Bound, p.Created) }
 	rank := func(p *ledger.Pod) int {
@@ -175,8 +173,8 @@ func compareBound(a, b *ledger.Pod) int {
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// AwaitSlots lists the volumes of drivers with a limit that a node's users want and that are not attached
-// there. They may be attached when a slot comes free.
+// AwaitSlots lists the unattached volumes of a node's users with a limited driver. A free slot may let them
+// attach.
 func AwaitSlots(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	n := s.Node(name)
 	if n == nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// crowded is a node with limit slots. Each pod there wants a shared volume that has the pod's name.
 func crowded(limit int32, pods ...ledger.Pod) (*ledger.Ledger, func(name string) ledger.VolumeID) {
 	l := ledger.New()
 	volume := func(name string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: name} }
@@ -25,7 +24,6 @@ func crowded(limit int32, pods ...ledger.Pod) (*ledger.Ledger, func(name string)
 	return l, volume
 }
 
-// attaches says which volumes get an attachment to the node now.
 func attaches(a Arbiter, s ledger.Snapshot, names ...string) string {
 	list := ""
 	for _, name := range names {
@@ -38,8 +36,7 @@ func attaches(a Arbiter, s ledger.Snapshot, names ...string) string {
 	return list
 }
 
-// A free slot goes to the first bound pod with attachable volumes, but a ticket keeps its granted slot.
-// Pods that did not opt in, or that have run, wait for no slot.
+// A granted ticket keeps its slot. Pods without an opt-in, or that have run, wait for none.
 func TestWhoGetsTheLastSlot(t *testing.T) {
 	pod := func(uid string, bound int64) ledger.Pod { return ledger.Pod{UID: uid, Bound: bound, Created: 1} }
 	optedOut, started := pod("c", 3), pod("c", 3)
@@ -84,7 +81,6 @@ func TestWhoGetsTheLastSlot(t *testing.T) {
 	}
 }
 
-// In Cooperative mode kube-controller-manager attaches pods' volumes: nothing waits for a slot.
 func TestNoSlotsInCooperativeMode(t *testing.T) {
 	l, _ := crowded(1, ledger.Pod{UID: "a"}, ledger.Pod{UID: "b"})
 	for _, name := range []string{"a", "b"} {
@@ -95,7 +91,6 @@ func TestNoSlotsInCooperativeMode(t *testing.T) {
 	}
 }
 
-// AwaitSlots lists volumes that a pod wants and that are not attached there.
 func TestAwaitSlots(t *testing.T) {
 	l, volume := crowded(1, ledger.Pod{UID: "a"}, ledger.Pod{UID: "b"})
 	l.Apply(auditTime, ledger.AttachSent{Volume: volume("a"), Node: "n", Limit: 1})

@@ -18,7 +18,7 @@ type Violation struct {
 	Invariant string // I1 … I9
 	Volume    ledger.VolumeID
 	Node      ledger.NodeName
-	Ticket    ledger.TicketID // the ticket to decide on, if any
+	Ticket    ledger.TicketID // to decide on, if any
 	Message   string
 }
 
@@ -29,8 +29,8 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s at %s: %s", v.Invariant, v.Volume, v.Node, v.Message)
 }
 
-// Audit checks the invariants of every instant, also while calls are in flight. It reads all facts: use it
-// in tests and in checks at long intervals.
+// Audit checks the invariants of every instant, also while calls are in flight. It reads all facts: call it
+// rarely.
 func (a Arbiter) Audit(s ledger.Snapshot, now time.Time) []Violation {
 	var found []Violation
 	for v := range s.Volumes() {
@@ -88,8 +88,7 @@ func attachedWhere(place *ledger.VolumeOnNode) string {
 	return string(place.Node) + " (its detach fails)"
 }
 
-// reportedEarly says whether volumesAttached names a volume that has an attachment which was never
-// attached. An attachment that is being deleted was reported before.
+// reportedEarly says whether volumesAttached names a volume whose attachment was never attached.
 func reportedEarly(v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	if !p.Reported || p.Lapsed || v.ID.NoAttach() {
 		return false
@@ -138,8 +137,7 @@ func (Arbiter) AuditCounts(s ledger.Snapshot) []Violation {
 	return found
 }
 
-// unreported lists the places where a wanted volume is attached but not in volumesAttached, with no step
-// left.
+// unreported lists the places with a wanted, attached volume outside volumesAttached, and no step left.
 func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) []Violation {
 	p := a.planner(s, v, now)
 	p.hold = hold(v)
@@ -155,8 +153,7 @@ func (a Arbiter) unreported(s ledger.Snapshot, v *ledger.Volume, now time.Time) 
 	return found
 }
 
-// AuditAtRest checks the invariants that hold when nothing is in flight: nothing leaks (I6), each wait has
-// a reason (I7), and each wanted and attached volume is reported (I4).
+// AuditAtRest checks the invariants without calls in flight: I6, I7 and I4.
 func (a Arbiter) AuditAtRest(s ledger.Snapshot, now time.Time) []Violation {
 	var found []Violation
 	for v := range s.Volumes() {

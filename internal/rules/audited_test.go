@@ -16,7 +16,6 @@ var (
 	audited   = ledger.VolumeID{Driver: "d", Handle: "h"}
 )
 
-// audit lists the invariants that Audit finds broken for a volume.
 func audit(a Arbiter, access ledger.Access, events ...ledger.Event) []string {
 	l := ledger.New()
 	l.Apply(auditTime, ledger.PersistentVolume{Name: "pv", Version: "1", Volume: audited, Access: access})
@@ -39,7 +38,6 @@ func auditedAttachment(n ledger.NodeName, change func(*ledger.Attachment)) ledge
 	return a
 }
 
-// Audit reports broken invariants, and accepts states that are normal for a while.
 func TestWhatAuditFinds(t *testing.T) {
 	at := func(n ledger.NodeName) ledger.Event { return auditedAttachment(n, func(*ledger.Attachment) {}) }
 	begun := auditedAttachment("n1", func(a *ledger.Attachment) { a.Attached = false })
@@ -83,8 +81,7 @@ func TestWhatAuditFinds(t *testing.T) {
 	}
 }
 
-// A node's slots are the lesser of the driver's and the policy's number, minus the slots that are kept
-// free.
+// The lesser number, minus the free slots.
 func TestLimit(t *testing.T) {
 	most := func(n int32) *int32 { return &n }
 	for _, test := range []struct {
@@ -104,7 +101,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A class's policy overrides the driver's, except slots and calls.
+// A class inherits slots and calls.
 func TestPolicyOfAClassInherits(t *testing.T) {
 	short, long, slots := time.Minute, time.Hour, int32(3)
 	all := ledger.Policy{

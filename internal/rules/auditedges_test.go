@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume's transitions are the highest number in its hold and its attachments.
 func TestTransitions(t *testing.T) {
 	with := func(n int64) func(*ledger.Attachment) {
 		return func(a *ledger.Attachment) { a.Transitions = n }
@@ -34,7 +33,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// A user waits if it lives at another node than the holder. The next user and live migrations don't count.
+// Next users and live migrations don't count.
 func TestWaiting(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
@@ -62,7 +61,6 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// The rule that ends the rights of all users at a node, and its time.
 func TestFenceRules(t *testing.T) {
 	brief, long := unreachableAfter(time.Second), unreachableAfter(10*time.Minute)
 	taken := func(rule string) ledger.Hold {
@@ -107,7 +105,7 @@ func TestFenceRules(t *testing.T) {
 	}
 }
 
-// A volume is reported early if its attachment exists and was never attached.
+// The attachment exists and was never attached.
 func TestReportedEarly(t *testing.T) {
 	begun := func(a *ledger.Attachment) { a.Attached = false }
 	for name, test := range map[string]struct {
@@ -126,7 +124,6 @@ func TestReportedEarly(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	// A volume that needs no attachment is reported without it, even if somebody made an attachment.
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	made := ledger.Attachment{Name: ledger.AttachmentName(iscsi, "well"), UID: "i", Version: "1", Driver: iscsi.Driver, Node: "well", Inline: iscsi}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, made, nodeAs("well", func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} }))
@@ -136,7 +133,6 @@ func TestReportedEarly(t *testing.T) {
 	}
 }
 
-// Audit checks all volumes and counted slots, and sorts its findings by invariant, volume and node.
 func TestAuditOfAll(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "a"}
 	begun := func(n ledger.NodeName) ledger.Event {
@@ -159,8 +155,6 @@ func TestAuditOfAll(t *testing.T) {
 	}
 }
 
-// With nothing in flight, the work left is steps (each once), grants to take back, and tickets to decide
-// on, sorted by invariant.
 func TestLeftToDo(t *testing.T) {
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
 	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
@@ -189,7 +183,6 @@ func TestLeftToDo(t *testing.T) {
 	}
 }
 
-// A wanted and attached volume has to be reported, in both modes.
 func TestUnreportedAtRest(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	other := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "i-2"}}}
@@ -215,7 +208,7 @@ func TestUnreportedAtRest(t *testing.T) {
 	}
 }
 
-// The earlier of two rules' times counts; of two that are over, the rule that ends all rights at the node.
+// If both times are over, the rule that ends all rights counts.
 func TestSooner(t *testing.T) {
 	none, soon, late := forcing{}, forcing{Rule: AfterPodGone, Left: time.Second}, forcing{Rule: AfterUnreachable, Left: time.Minute}
 	over := forcing{Rule: OutOfService}
@@ -228,7 +221,7 @@ func TestSooner(t *testing.T) {
 	}
 }
 
-// Leave ends what Moorage wrote about a volume that it no longer manages.
+// Leave ends Moorage's records of the volume.
 func TestLeave(t *testing.T) {
 	for name, test := range map[string]struct {
 		heldAt ledger.NodeName
@@ -253,7 +246,6 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// The slots counted for a node must follow the facts.
 func TestBooksThatAreWrong(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)

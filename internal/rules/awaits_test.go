@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold may say that its volume may be in use at another node until a rule of force holds there. It is
-// checked again at that time: no event may ever touch the volume.
+// The volume is checked again at that time: no event may touch it.
 func TestHoldAwaitsForceElsewhere(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{

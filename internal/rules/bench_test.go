@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// benchLedger has a node with pods that each have an exclusive volume attached, and one more pod with three
-// volumes.
 func benchLedger(pods int) (*ledger.Ledger, *ledger.Pod) {
 	l, now := ledger.New(), time.Unix(0, 0)
 	version := 0
@@ -48,7 +46,6 @@ func benchLedger(pods int) (*ledger.Ledger, *ledger.Pod) {
 	return l, pod
 }
 
-// BenchmarkFit asks for one node. Its cost depends on the pod's own volumes, not on the node's.
 func BenchmarkFit(b *testing.B) {
 	for _, pods := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
@@ -65,7 +62,6 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// BenchmarkPlan plans for a volume at rest, as after each event about it.
 func BenchmarkPlan(b *testing.B) {
 	l, _ := benchLedger(100)
 	s, v := l.Snapshot(), ledger.VolumeID{Driver: "disk", Handle: "vol-p7"}
@@ -75,8 +71,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// TestFitLooksAtNothingElse: Fit allocates the same at nodes of all sizes, since it walks neither pods nor
-// attachments.
+// Fit walks neither pods nor attachments of the node.
 func TestFitLooksAtNothingElse(t *testing.T) {
 	cost := func(pods int) float64 {
 		l, pod := benchLedger(pods)

@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A holder that does not yield keeps an exclusive volume from a request. So does an asking user: always for
-// a scheduler, and for the controller by rank. Users at a fenced node don't.
+// An asking user always blocks a scheduler, but the controller by rank only.
 func TestWhoBlocks(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	ticket := func(kind ledger.TicketType, phase ledger.TicketPhase, created int64) ledger.Event {
@@ -67,7 +66,6 @@ func TestWhoBlocks(t *testing.T) {
 	}
 }
 
-// The reason for a full node, and the number of slots in it.
 func TestWhatIsFull(t *testing.T) {
 	volume := func(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: handle} }
 	most := int32(2)
@@ -134,7 +132,6 @@ func TestWhatIsFull(t *testing.T) {
 	}
 }
 
-// Slots are checked once for each driver that a request needs, in the order of its needs.
 func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	s, _, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) { l.Apply(auditTime, ledger.Driver{Name: "nfs", Version: "1"}) })
 	w := evaluation{snapshot: s, now: auditTime}
@@ -146,7 +143,6 @@ func TestOfWhichDriversSlotsAreNeeded(t *testing.T) {
 	}
 }
 
-// The known access mode of a volume counts, or else the request's.
 func TestAccessOfAVolume(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	placeholder := ledger.UnboundClaim("d", "u")
@@ -168,7 +164,6 @@ func TestAccessOfAVolume(t *testing.T) {
 	}
 }
 
-// Pods in a dry run keep their volume from other nodes, and a volume for one pod from all nodes.
 func TestTriedWithAVolume(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	user := func(uid string, v ledger.VolumeID) ledger.Pod {

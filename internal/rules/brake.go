@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Brake stops the time of AfterUnreachable for a node: too many nodes of its zone or of the cluster are
-// unreachable (docs/decisions/0054).
+// Brake stops a node's AfterUnreachable: too many nodes of its zone or of the cluster are unreachable
+// (docs/decisions/0054).
 type Brake struct {
 	On   bool
 	Zone ledger.Zone
@@ -31,8 +31,7 @@ func (b Brake) String() string {
 	return fmt.Sprintf("more than %d%% of the nodes %s", ledger.MaxUnreachablePercent, where)
 }
 
-// unreachableAt completes a reason for a node that is not Ready or deleted, with the rule of force that
-// will hold first.
+// unreachableAt completes a reason with the rule of force that will hold first.
 func unreachableAt(reason Reason, n *ledger.Node, f forcing) Reason {
 	reason.Code, reason.Seconds, reason.Brake = NodeUnreachable, secondsLeft(f), f.Brake
 	reason.NodeDeleted = n == nil || !n.Exists
@@ -47,9 +46,8 @@ func (p *holdPlan) sayBrake(h *ledger.Hold, place *ledger.VolumeOnNode, f forcin
 	}
 }
 
-// unreachable is the rule of a silent node's time. A volume that the hold says is being taken by this rule
-// is taken to the end. Otherwise the time stops while too many nodes are unreachable, and starts anew
-// afterwards: returning nodes have not been heard of yet.
+// unreachable is the rule of a silent node's time. It starts anew after too many nodes were unreachable,
+// except for a take that the hold names: returning nodes have not been heard of yet.
 func unreachable(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node, t timing, now time.Time) forcing {
 	t.continues = !t.whole
 	if f, found := v.Hold.Fence(n.Name); found && f.Rule == t.rule && sameOutage(outageOf(f), n) {
@@ -61,8 +59,7 @@ func unreachable(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node, t timing, 
 	return t.run(v, n, now)
 }
 
-// braked returns the brake of a node's time. If nothing stops it, the time begins at the last release of a
-// brake, if that was later.
+// braked: without a brake, the time begins no earlier than the last release of one.
 func (t *timing) braked(s ledger.Snapshot, n *ledger.Node) Brake {
 	if zone, on := s.TooMany(n); on {
 		return Brake{true, zone}
@@ -73,8 +70,8 @@ func (t *timing) braked(s ledger.Snapshot, n *ledger.Node) Brake {
 	return Brake{}
 }
 
-// Braked returns the brake on AfterUnreachable, and on the time of a policy's NetworkFence, for a volume at
-// a node that is not Ready. It is off if nothing stops the time or the policy has none.
+// Braked returns the brake on AfterUnreachable and the NetworkFence's time for a volume at a node that is
+// not Ready; off if the policy has no time.
 func Braked(s ledger.Snapshot, v *ledger.Volume, n *ledger.Node) Brake {
 	if zone, on := s.TooMany(n); on && !ready(n) && timed(policyOf(s, v)) {
 		return Brake{true, zone}
@@ -88,8 +85,8 @@ func timed(policy ledger.Policy) bool {
 	return afterUnreachable(policy) >= 0 || fence.Class != "" && fence.After != nil && *fence.After >= 0
 }
 
-// HeldZones lists the zones, and the whole cluster, where a brake stops the times of the policy of a driver
-// and a class (see Braked).
+// HeldZones lists the zones, and the cluster, where a brake stops the policy's times for a driver and a
+// class.
 func HeldZones(s ledger.Snapshot, driver, class string) []*ledger.ZoneNodes {
 	if !timed(PolicyFor(s, driver, class)) {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// braked is a cluster of one zone whose node "dead" and others fall silent at 1000 s. The policy's time is
-// two minutes.
+// Node "dead" and others fall silent at 1000 s; the policy's time is two minutes.
 type braked struct {
 	others int  // other nodes that fall silent
 	back   int  // the number of them that return at 1300 s
@@ -52,7 +51,6 @@ func (b braked) at(t *testing.T, now time.Time) forcing {
 	return fence(s, v, "dead", now)
 }
 
-// The time of a silent node runs unless too many others are silent, and begins anew when they return.
 func TestBrake(t *testing.T) {
 	for name, test := range map[string]struct {
 		braked
@@ -80,7 +78,7 @@ func TestBrake(t *testing.T) {
 	}
 }
 
-// An earlier rule without a time continues, and the reason omits the brake on another rule.
+// An earlier rule without a time continues.
 func TestBrakeAndOtherRules(t *testing.T) {
 	held := forcing{Brake: Brake{true, ledger.Zone{Name: "a"}}}
 	taint, gone := forcing{Rule: OutOfService}, forcing{Rule: AfterPodGone, Left: time.Minute, Limit: time.Hour, Step: time.Minute}
@@ -113,7 +111,6 @@ func TestBrakeAndOtherRules(t *testing.T) {
 	}
 }
 
-// The reason for a brake names the zone.
 func TestBrakeWords(t *testing.T) {
 	for want, zone := range map[string]ledger.Zone{
 		"more than 55% of the nodes of the cluster":         {Whole: true},
@@ -128,7 +125,6 @@ func TestBrakeWords(t *testing.T) {
 	}
 }
 
-// Brakes are listed for drivers that have a time.
 func TestBrakesOfADriver(t *testing.T) {
 	two, never := 2*time.Minute, time.Duration(-1)
 	fence := ledger.NetworkFence{Class: "f", After: &two}
@@ -157,7 +153,7 @@ func TestBrakesOfADriver(t *testing.T) {
 	}
 }
 
-// A pod that did not fit is tried again when time fences a node, also if another node's return caused that.
+// Another node's return may let time fence a node.
 func TestEasedByTheZone(t *testing.T) {
 	l := ledger.New()
 	put := func(name, version string, ready ledger.Readiness) {

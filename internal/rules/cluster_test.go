@@ -14,21 +14,18 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// cluster is the setting of this package's tests: test/world with its API server, machines, disks and
-// judge, an attacher, and one controller with its ledger. It is deterministic, and acts only through its
-// methods.
+// cluster is test/world with an attacher and one controller. It is deterministic.
 type cluster struct {
 	*world.World
 	uids map[string]int
 	arb  rules.Arbiter
 
-	prompt  bool // moorage-node looks and writes before the question's answer is read
+	prompt  bool // moorage-node answers before the read
 	untimed bool // see ledger.NoForceOnTimeout
 	csi     driver
-	refuses map[string]bool // writes that the API server refuses: an action, or an action and a node
+	refuses map[string]bool // refused writes: an action, or an action and a node
 	stock   *stock          // the attach/detach controller; nil in Standalone mode
 
-	// The controller's side.
 	ledger *ledger.Ledger
 	memory *protocol.Memory
 	term   int64
@@ -57,14 +54,12 @@ func newCluster() *cluster {
 	return c
 }
 
-// begin starts a term of the controller with an empty ledger.
 func (c *cluster) begin() {
 	c.term++
 	c.watch, c.ahead = nil, map[object]int64{}
 	c.ledger, c.memory = ledger.New(), &protocol.Memory{Epoch: c.term}
 }
 
-// pass advances the clock of the cluster and the controller.
 func (c *cluster) pass(d time.Duration) {
 	c.readLeases()
 	c.Now = c.Now.Add(d)
@@ -75,7 +70,6 @@ func (c *cluster) pass(d time.Duration) {
 	c.ledger.Apply(c.Now, rules.Lapse(c.Now))
 }
 
-// readLeases has the controller read the Leases of nodes that are not Ready.
 func (c *cluster) readLeases() {
 	for _, n := range list[ledger.NodeState](c, world.Nodes) {
 		if n.Ready != ledger.ReadyTrue {
@@ -86,13 +80,11 @@ func (c *cluster) readLeases() {
 	}
 }
 
-// uid makes a readable UID: the n-th object of a name.
 func (c *cluster) uid(name string) string {
 	c.uids[name]++
 	return name + "." + strconv.Itoa(c.uids[name])
 }
 
-// sync hands changes to the controller, at once or by deliver.
 func (c *cluster) sync() {
 	changes := c.Log
 	c.Log = nil
@@ -105,8 +97,7 @@ func (c *cluster) sync() {
 	}
 }
 
-// deliver hands the controller the oldest event of a kind. Events of one kind stay in order; kinds overtake
-// each other. An event is dropped if an answer has shown a newer version.
+// Events of a kind stay in order. An event older than an answer is dropped.
 func (c *cluster) deliver(kind int) bool {
 	var kinds []world.Kind
 	first := map[world.Kind]int{}
@@ -137,7 +128,6 @@ func (c *cluster) flush() {
 	}
 }
 
-// saw takes in the objects of an answer to the controller.
 func (c *cluster) saw(facts []ledger.Event) {
 	for _, e := range facts {
 		k, key := world.Identify(e)
@@ -148,27 +138,24 @@ func (c *cluster) saw(facts []ledger.Event) {
 
 func (c *cluster) snapshot() ledger.Snapshot { return c.ledger.Snapshot() }
 
-// put writes an object as an actor outside Moorage.
 func (c *cluster) put(e ledger.Event) {
 	c.Put(e)
 	c.sync()
 }
 
-// drop deletes an object at once, despite finalizers.
+// despite finalizers
 func (c *cluster) drop(k world.Kind, key string) {
 	c.Drop(k, key)
 	c.sync()
 }
 
-// ask sends a request of an actor other than the controller.
 func (c *cluster) ask(r world.Request) world.Answer {
 	a := c.Serve(r)
 	c.sync()
 	return a
 }
 
-// restart replaces the controller by a new one with fresh lists. Its first list of PersistentVolumes lacks
-// the named ones.
+// The first list of PersistentVolumes lacks unseen.
 func (c *cluster) restart(unseen ...string) {
 	c.begin()
 	if c.untimed {
@@ -189,7 +176,6 @@ func (c *cluster) restart(unseen ...string) {
 	}
 }
 
-// one returns an object of the API, or the zero value.
 func one[T ledger.Event](c *cluster, k world.Kind, key string) T {
 	e, _ := c.Get(k, key).(T)
 	return e

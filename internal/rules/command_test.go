@@ -16,7 +16,6 @@ import (
 
 const namespace = "default"
 
-// script is a cluster that takes commands.
 type script struct {
 	*cluster
 	out   *strings.Builder
@@ -30,7 +29,6 @@ func newScript() *script {
 	return s
 }
 
-// args are the words of a command: bare words by position, others by key.
 type args struct {
 	words []string
 	keys  map[string]string
@@ -107,7 +105,6 @@ func (s *script) command(line string) string {
 	return s.out.String()
 }
 
-// podNamed returns the newest pod with a name, or the pod with that UID.
 func (s *script) podNamed(name string) (ledger.Pod, bool) {
 	if p, ok := s.Pod(name); ok {
 		return p, true
@@ -162,7 +159,7 @@ func (s *script) rank(a args) {
 	}
 }
 
-// try adds pods to a dry run, or takes them away. untry ends it.
+// untry ends the dry run.
 func (s *script) try(a args) {
 	if s.delta == nil {
 		s.delta = &ledger.Delta{}
@@ -207,7 +204,6 @@ func (s *script) plan(a args) {
 	}
 }
 
-// doSteps executes the next steps of a volume only.
 func (s *script) doSteps(a args) {
 	id := s.volumeNamed(a.get("volume", ""))
 	for _, step := range s.arb.Plan(s.snapshot(), id, s.Now).Steps {
@@ -244,7 +240,6 @@ func (s *script) keeps(a args) {
 	}
 }
 
-// run runs everything until nothing moves, and lists the work left.
 func (s *script) run(args) {
 	if !s.settle() {
 		s.trace("NEVER SETTLES")
@@ -265,7 +260,7 @@ func (s *script) advance(a args) {
 	s.pass(d)
 }
 
-// untimedForce allows a forced detach by time only if a policy sets the time.
+// Only a policy's time allows force by time.
 func (s *script) untimedForce(args) {
 	s.untimed = true
 	s.ledger.Apply(s.Now, ledger.NoForceOnTimeout{})

@@ -9,8 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// concerned is a ledger with a healthy node, a dead node, and an exclusive volume that a pod wants at a
-// node.
 func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold, more ...func(*ledger.Ledger)) (ledger.Snapshot, *ledger.Volume, Need) {
 	t.Helper()
 	now := time.Unix(1000, 0)
@@ -39,7 +37,7 @@ func concerned(t *testing.T, podAt, heldAt ledger.NodeName, hold ledger.Hold, mo
 	return s, s.Volume(id), PodRequest(s, s.Pod("p")).Needs[0]
 }
 
-// The hold names the healthy node, but its reason is about the dead node. Advice must name the dead node.
+// The reason is about the dead node: advice must name it.
 func TestConcernNamesTheNodeOfTheReason(t *testing.T) {
 	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldUnknown, Reason: NodeUnreachable})
 	r, ok := Arbiter{}.Concern(s, v, time.Unix(1000, 0))
@@ -48,8 +46,7 @@ func TestConcernNamesTheNodeOfTheReason(t *testing.T) {
 	}
 }
 
-// Without an attachment nothing is being attached: the reason is the hold's, or that the volume is not
-// granted yet.
+// The reason is the hold's, or the missing grant.
 func TestNoAttachmentIsNotAttaching(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s, _, need := concerned(t, "dead", "dead", ledger.Hold{State: ledger.HoldDetachPending, Reason: NodeUnreachable})
@@ -62,8 +59,7 @@ func TestNoAttachmentIsNotAttaching(t *testing.T) {
 	}
 }
 
-// Without the volume at a node there is no reason. NodeFenced is given only if the hold says so, since a
-// ticket there has to be told.
+// NodeFenced needs a hold that says so.
 func TestConcern(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for name, test := range map[string]struct {
@@ -96,8 +92,6 @@ func TestConcern(t *testing.T) {
 	}
 }
 
-// A pod whose node has the volume attached by another controller waits for the failing detach at the
-// holder's node, not for itself.
 func TestNobodyWaitsForItself(t *testing.T) {
 	now := time.Unix(1000, 0)
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -128,7 +122,7 @@ func TestNobodyWaitsForItself(t *testing.T) {
 	}
 }
 
-// A shared volume is granted to no node: the nodes in an old hold keep nobody waiting.
+// An old hold's nodes keep nobody waiting.
 func TestSharedVolumeIsAttaching(t *testing.T) {
 	s, _, need := concerned(t, "well", "elsewhere", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		l.Apply(time.Unix(1000, 0), ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})

@@ -15,7 +15,6 @@ import (
 
 const conformanceDoc = "../../docs/internals/conformance-controller.md"
 
-// likeness compares Moorage with the attach/detach controller.
 type likeness string
 
 const (
@@ -26,12 +25,11 @@ const (
 	others   likeness = "not ours" // the task of the kubelet or the attacher
 )
 
-// conformance is a row of the table: upstream's behaviour, Moorage's if it differs, and the scenarios that
-// show it. A scenario is "script NAME" (testdata/NAME.txt), "test FOLDER NAME" (a Go test) or "sandbox
-// NAME" (a scenario of test/e2e).
+// A scenario is "script NAME" (testdata/NAME.txt), "test FOLDER NAME" (a Go test) or "sandbox NAME" (a
+// scenario of test/e2e).
 type conformance struct {
 	row       string
-	upstream  string // the behaviour, and in brackets the test that asserts it
+	upstream  string // the behaviour, and in brackets its upstream test
 	likeness  likeness
 	ours      string // Moorage's behaviour, and the reason for a difference
 	scenarios []string
@@ -78,7 +76,6 @@ else, when a scenario does not exist, or when this file differs.
 The tests run with ` + "`make test`" + `, the sandbox scenarios with ` + "`make scenarios`" + `.
 `
 
-// TestConformance plays the scripts of the tables and compares the document.
 func TestConformance(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(conformanceIntro)
@@ -112,7 +109,6 @@ func tally(rows []conformance) string {
 		len(rows), counts[same], counts[stricter], counts[better], counts[differs], counts[others])
 }
 
-// shown plays a scenario's script, or checks that the named test or sandbox scenario exists.
 func shown(t *testing.T, scenario string) error {
 	words := strings.Fields(scenario)
 	switch {
@@ -130,7 +126,6 @@ func shown(t *testing.T, scenario string) error {
 	return fmt.Errorf("neither script, test nor sandbox")
 }
 
-// TestRowsAreComplete: each row of the contract is there once.
 func TestRowsAreComplete(t *testing.T) {
 	want := func(numbers ...[2]int) []string {
 		var list []string

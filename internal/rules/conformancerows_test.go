@@ -2,9 +2,9 @@
 
 package rules_test
 
-// upstreamRows are the assertions of the attach/detach controller's own tests. RT is reconciler_test.go, CT
-// attach_detach_controller_test.go, PT the populator's test, ST the status updater's, IT
-// test/integration/volume, AT csi_attacher_test.go, E test/e2e/storage.
+// From the attach/detach controller's tests. RT is reconciler_test.go, CT attach_detach_controller_test.go,
+// PT the populator's test, ST the status updater's, IT test/integration/volume, AT csi_attacher_test.go, E
+// test/e2e/storage.
 func upstreamRows() []conformance {
 	return []conformance{
 		{"1", "nothing wanted, nothing done (RT:59)", same, "", []string{"script empty"}},
@@ -48,8 +48,7 @@ func upstreamRows() []conformance {
 	}
 }
 
-// hazardRows come from the source of the attach/detach controller, the kubelet and external-attacher, as
-// far as it concerns attach and detach.
+// From the source of the attach/detach controller, the kubelet and external-attacher.
 func hazardRows() []conformance {
 	return []conformance{
 		{"1", "iSCSI and FC attach without a VolumeAttachment, and their pods wait for volumesAttached all the same", same, "reported without one, at one node if exclusive. A FlexVolume, which no component could attach, gets an event (FlexVolumeNotAttached)", []string{"script noattach", "script noattach-dead", "test internal/convert TestUniqueNames", "test controller TestFlexVolumes"}},
@@ -94,8 +93,7 @@ func hazardRows() []conformance {
 	}
 }
 
-// dutyRows are the attach/detach controller's other services to users. Without it, no component of
-// kube-controller-manager provides them.
+// Services of the attach/detach controller that nothing else in kube-controller-manager provides.
 func dutyRows() []conformance {
 	return []conformance{
 		{"1", "event SuccessfulAttachVolume on the pod", same, "in Standalone mode, once for each volume", []string{"test controller/attachment TestAttachIsTold"}},

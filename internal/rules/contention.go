@@ -9,10 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Two bound pods may contend for several exclusive volumes. All volumes rank the pods in the same order, so
-// that one pod gets all of them. A pod comes last if it waits for a volume that is attached for a rival for
-// the same volume; then compareBound decides. An unattached volume follows this order at each decision. An
-// attached volume stays: its pods continue, or no pod can (crossed).
+// Bound pods may contend for several exclusive volumes. All volumes rank the pods in the same order, so
+// that one pod gets all. A pod comes last if it waits for a volume attached for a rival; then compareBound
+// decides. An unattached volume follows this order at each decision. An attached volume stays: its pods
+// continue, or no pod can (crossed).
 
 type claim struct {
 	user ledger.User
@@ -29,9 +29,8 @@ func (p *planning) compareClaims(a, b claim) int {
 	return cmp.Or(p.waitsForClaimant(x)-p.waitsForClaimant(y), compareBound(x, y))
 }
 
-// waitsForClaimant is 1 if the pod waits, directly or through other pods, for an exclusive volume that is
-// attached elsewhere for another claimant of this volume; else 0. If the pod got this volume, both would
-// wait for each other.
+// waitsForClaimant is 1 if the pod waits, also through others, for an exclusive volume attached elsewhere
+// for another claimant: with this volume, both would wait for each other. Else 0.
 func (p *planning) waitsForClaimant(pod *ledger.Pod) int {
 	if p.waitsFor(pod, p.claims) {
 		return 1
@@ -39,8 +38,7 @@ func (p *planning) waitsForClaimant(pod *ledger.Pod) int {
 	return 0
 }
 
-// waitsFor says whether a pod waits for a user that whom accepts: another exclusive volume of the pod is
-// attached elsewhere for the user, or for a pod that waits for the user in turn.
+// waitsFor says whether a pod waits, also through others, for an accepted user of another exclusive volume.
 func (p *planning) waitsFor(pod *ledger.Pod, whom func(ledger.User) bool) bool {
 	seen := map[string]bool{pod.UID: true}
 	for next := []*ledger.Pod{pod}; len(next) > 0; {
@@ -74,8 +72,8 @@ func (p *planning) claims(u ledger.User) bool {
 	return u.Pod != "" && claimStateOf(p.snapshot, u) == active && slices.Contains(p.snapshot.PodAt(u.Pod), p.volume.ID)
 }
 
-// contend says whether a pod gives way to a pod at another node that ranks before it: both want another
-// exclusive volume beside this one, or the pod waits for the other pod anyway.
+// contend says whether a pod gives way to a pod elsewhere that ranks before it: both want another exclusive
+// volume too, or it waits anyway.
 func (p *planning) contend(first, pod *ledger.Pod) bool {
 	return first.Node != pod.Node && (slices.ContainsFunc(p.snapshot.PodAt(first.UID), func(id ledger.VolumeID) bool {
 		v := p.snapshot.Volume(id)
@@ -83,8 +81,8 @@ func (p *planning) contend(first, pod *ledger.Pod) bool {
 	}) || p.waitsFor(pod, func(u ledger.User) bool { return u.Pod == first.UID }))
 }
 
-// givesWay is the node that gets a volume although its hold names another node where the volume is not
-// attached: a pod ranks before all users there, and contends with them for several volumes. Empty: none.
+// givesWay is the node that gets an unattached volume from its hold's node, for a contending pod that ranks
+// before all users there. Empty: none.
 func (p *planning) givesWay(place *ledger.VolumeOnNode) ledger.NodeName {
 	if p.mayBeAttached(place) || place.Node == ledger.Detached || slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		return u.Pod == "" && claimStateOf(p.snapshot, u) != noClaim
@@ -113,15 +111,15 @@ func (p *planning) goesAfter(u ledger.User, holder ledger.NodeName) bool {
 	return first != nil && pod != nil && at != "" && first.UID != pod.UID && p.contend(first, pod)
 }
 
-// Details of HeldElsewhere: two bound pods each have a volume attached that the other one waits for. They
-// say which pod was bound later: the pod that is told, or the pod that is named.
+// Details of HeldElsewhere: two bound pods each have an attached volume that the other waits for. They say
+// whether the told or the named pod was bound later.
 const (
 	crossedTold  = "crossed, told"
 	crossedNamed = "crossed, named"
 )
 
-// crossed completes the reason of a place that waits for the pods at another place: one of these pods waits
-// in turn, directly or through others, for a volume at this place. Both wait until one is deleted.
+// crossed completes the reason of a place whose blockers wait in turn for a volume here, until a pod is
+// deleted.
 func (p *planning) crossed(place *ledger.VolumeOnNode, reason Reason) Reason {
 	holder := p.volume.OnNode(reason.Node)
 	if reason.Code != HeldElsewhere || reason.Detail != "" || holder == nil || !holder.OccupiesSlotWithoutUse() {

@@ -15,11 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// errRefused says that a step did nothing: the API server refused a write, or a read found changed facts.
 var errRefused = errors.New("refused")
 
-// do carries a step out as the product does (internal/protocol). The API server's newest objects serve each
-// request, and the ledger is told what its answer proves.
+// do uses internal/protocol, like the product.
 func (c *cluster) do(s rules.Step) error {
 	c.judgeStep(s)
 	if c.carry(protocol.Do(s)) == protocol.Finished {
@@ -31,8 +29,7 @@ func (c *cluster) do(s rules.Step) error {
 	return errRefused
 }
 
-// judgeStep checks that a step names its preconditions: the attachment at its node, its version, and the
-// Node.
+// A step needs the attachment, its version, and the Node.
 func (c *cluster) judgeStep(s rules.Step) {
 	switch s.Kind {
 	case rules.Report, rules.Unreport, rules.ProveAbsent, rules.ConfirmUnwanted, rules.DeleteAttachment, rules.MarkWanted, rules.RetryAttach:
@@ -49,10 +46,9 @@ func (c *cluster) judgeStep(s rules.Step) {
 	}
 }
 
-// carry carries a task to its end. An unanswered request stays in flight, and a read after an unanswered
-// creation gets no answer either.
+// A read after an unanswered creation gets no answer either.
 func (c *cluster) carry(t protocol.Task) protocol.End {
-	looked := int64(0) // when the read was served before a request without a precondition
+	looked := int64(0) // the time of the read before a request without a precondition
 	t, m := c.memory.Next(t, c.snapshot(), c.Now)
 	for {
 		for _, e := range m.Tell {
@@ -73,7 +69,6 @@ func (c *cluster) carry(t protocol.Task) protocol.End {
 	}
 }
 
-// send sends a request of the controller, and returns the answer and the time of serving.
 func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (protocol.Answer, int64) {
 	if c.refuses["decide-ticket"] && r.Kind == rules.DecideTicket || c.refuses[t.Step.Kind.String()] || c.refuses[t.Step.Kind.String()+" "+string(t.Step.Node)] {
 		return protocol.Answer{Result: protocol.Refused}, 0
@@ -118,7 +113,6 @@ func (c *cluster) send(t protocol.Task, r protocol.Request, looked int64) (proto
 	return answer, a.At
 }
 
-// decide lets the controller decide on one ticket, and says whether anything changed.
 func (c *cluster) decide(id ledger.TicketID) bool {
 	s := c.snapshot()
 	t := s.Ticket(id)
@@ -142,7 +136,7 @@ func (c *cluster) rule(s ledger.Snapshot, t *ledger.Ticket) bool {
 	return c.carry(protocol.Decide(decided)) != protocol.Stale
 }
 
-// announce tells the ledger of grants before the next decision.
+// The ledger hears of grants before the next decision.
 func (c *cluster) announce(list []protocol.Decided) {
 	for _, e := range protocol.Announce(list) {
 		c.ledger.Apply(c.Now, e)
@@ -161,8 +155,7 @@ func because(v rules.Verdict) string {
 	return b.String()
 }
 
-// settle runs controller, attacher, kubelets and the scheduler's binds until nothing moves, and says
-// whether that was reached.
+// settle says whether everything came to rest.
 func (c *cluster) settle() bool {
 	for range 200 {
 		if !c.round() {
@@ -201,8 +194,7 @@ func (c *cluster) round() bool {
 	return did
 }
 
-// speak has the moorage-node of a machine look and write, if it runs there. Only answers to questions are
-// traced: its other writes come with each mount.
+// Only answers to questions are traced.
 func (c *cluster) speak(m *world.Machine) bool {
 	did := c.Look(m) && c.Write(m)
 	word, _ := c.Word(m.Node)
@@ -247,7 +239,6 @@ func (c *cluster) volumes() []ledger.VolumeID {
 	return ids
 }
 
-// stepText describes a step for transcripts.
 func (c *cluster) stepText(s rules.Step) string {
 	text := s.Kind.String() + " " + volumeName(c, s.Volume)
 	if s.Node != "" {

@@ -4,8 +4,6 @@ package rules_test
 
 import "testing"
 
-// In Cooperative mode a controller keeps reporting the doubts about a shared volume while its Node does not
-// exist.
 func TestDoubtOfASharedVolumeInCooperativeMode(t *testing.T) {
 	for name, lines := range map[string]string{"Standalone": "restart\nrun", "Cooperative": "cooperative\nrestart\nrun\nshow volume=pv-1\nstandalone"} {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +38,7 @@ show volume=pv-1
 	}
 }
 
-// Another machine takes the node name of a ticket's machine. The ticket's volume is not detached on the new
-// machine's word, also in Cooperative mode if volumesAttached omits it.
+// The new machine's word detaches nothing.
 func TestTicketAtAMachineThatIsReplacedInCooperativeMode(t *testing.T) {
 	shared := "pv pv-1 claim=data access=RWX\nticket mine type=Manual node=worker-2 claims=data\nrun\n"
 	target := "pv pv-1 claim=data\npolicy migrate liveMigration\npod vm claim=data\nreserve vm node=worker-1\nrun\n" +

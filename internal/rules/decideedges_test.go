@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A queued ticket is told why it waits. A refusal that ends the wait comes first. A ticket that was told to
-// wait asks again before its grant.
+// A final refusal comes first. A waiting ticket asks again before its grant.
 func TestDecide(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "m"}
 	told := func(code ledger.Code) func(*ledger.Ticket) {
@@ -58,12 +57,10 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A granted or waiting ticket gets or keeps its slots, but not a ticket that waits for others or is refused
-// for good.
+// A ticket that waits for others, or is refused for good, gets none.
 func TestHandOut(t *testing.T) {
 	inTheWay := dataAt("q", "dead", ledger.PodLive)
 	lost := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Lost: true}
-	// A pod has the only slot.
 	full := []ledger.Event{
 		ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 1}}},
 		ledger.Pod{UID: "o", Version: "1", Namespace: "shop", Name: "o", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: ledger.VolumeID{Driver: "d", Handle: "other"}}}},
@@ -91,7 +88,7 @@ func TestHandOut(t *testing.T) {
 	}
 }
 
-// Holders come first, then users that live at a node, then tickets that ask. The first of several counts.
+// Holders, then users at a node, then asking tickets.
 func TestBlockedAt(t *testing.T) {
 	asks := func(name string, n ledger.NodeName) ledger.Event { return asksAt(name, ledger.TypeManual, n) }
 	for name, test := range map[string]struct {
@@ -118,7 +115,6 @@ func TestBlockedAt(t *testing.T) {
 	}
 }
 
-// An old hold's node blocks nobody if the volume is shared by now, or the hold has it here.
 func TestMissingByTheHold(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	migrates := []ledger.Event{alive, ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, madeAt("dead"), dataAt("o", "dead", ledger.PodLive), migration("m", "well", ledger.TicketGranted)}
@@ -147,8 +143,6 @@ func TestMissingByTheHold(t *testing.T) {
 	}
 }
 
-// A volume that needs no attachment is missing while its node does not list it, or while another node may
-// have it.
 func TestMissingWithoutAnAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	lists := func(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{iscsi} }
@@ -171,7 +165,6 @@ func TestMissingWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// The reason for an unmet need names the need as it was asked for. A broken need comes first.
 func TestExplainNamesTheNeed(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive))
 	for _, test := range []struct {
@@ -188,7 +181,7 @@ func TestExplainNamesTheNeed(t *testing.T) {
 	}
 }
 
-// A hold without a node has no reason, and none reports a fenced node without the volume.
+// No hold reports a fenced node without the volume.
 func TestConcernOfAHold(t *testing.T) {
 	fencing := ledger.Hold{Reason: NodeFenced}
 	gone := nodeAs("dead", outOfOrder)
@@ -210,7 +203,6 @@ func TestConcernOfAHold(t *testing.T) {
 	}
 }
 
-// An unknown volume, or one that does not exist yet, has no steps.
 func TestPlanOfWhatIsNotThere(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.StorageClass{Name: "c", Version: "1", Driver: "d"},
 		ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "u", Version: "2", Class: "c"}, dataAt("q", "well", ledger.PodLive))

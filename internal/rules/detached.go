@@ -9,15 +9,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket for ledger.Detached asks that its volumes be at no node. It is treated as if ledger.Detached
-// were a node: the same rules rank, grant and keep it, and its volumes' holds name it with ledger.Detached
-// as node. This keeps other users from a grant, and no attachment is made since the hold names no node. The
-// differences are in this file.
+// ledger.Detached, at no node, is treated like a node: the same rules rank, grant and keep a ticket for it,
+// and the holds name it. This keeps other users from a grant, and prevents attachments. The differences are
+// in this file.
 
-// keptFrom lists the tickets that keep a volume detached, and so from a request at a node. evaluation.others does
-// this for an exclusive volume too. Other tickets do not keep a shared volume from a request, and a live
-// migration is kept only by these. A ticket that only asks is passed over while a user has the volume and
-// the ticket can't take it.
+// keptFrom lists the tickets that keep a volume detached. No other tickets keep a shared volume or a live
+// migration from a node. A ticket that only asks is passed over while a user has the volume and the ticket
+// can't take it.
 func (w evaluation) keptFrom(v *ledger.Volume, need Need) []Reason {
 	place := v.KeptDetached()
 	if place == nil || w.node == ledger.Detached {
@@ -33,10 +31,9 @@ func (w evaluation) keptFrom(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// doubted names a ticket that an earlier leader may have granted and that keeps a volume from the request
-// at a node. For a shared volume it is a ticket that keeps the volume detached, or a ticket at a node if
-// this request keeps it detached. While a user has an exclusive volume at the node, no leader has granted
-// it elsewhere.
+// doubted names a ticket that an earlier leader may have granted against the request. For a shared volume
+// the ticket or the request must keep it detached. While a user has an exclusive volume at the node, no
+// leader has granted it elsewhere.
 func (w evaluation) doubted(v *ledger.Volume, need Need) (Reason, bool) {
 	exclusive := exclusive(told(v, need.Access))
 	for i := range v.OnNodes {
@@ -68,8 +65,7 @@ func (w evaluation) inUse(v *ledger.Volume) bool {
 	})
 }
 
-// neverAttached lists the volumes of a ticket that are used without an attachment: Moorage can't keep them
-// from nodes.
+// neverAttached lists a ticket's volumes in use without an attachment: Moorage can't keep them from nodes.
 func neverAttached(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	if t.Node != ledger.Detached {
 		return nil
@@ -84,8 +80,8 @@ func neverAttached(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	return reasons
 }
 
-// detached says where a granted ticket's volumes may still be attached. Their holds have to say that they
-// are kept detached: then no leader makes an attachment.
+// detached is where a granted ticket's volumes may still be attached. Once their holds keep them detached,
+// no leader attaches them.
 func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
 	reasons := neverAttached(s, t)
 	for _, need := range TicketRequest(s, t).Needs {
@@ -113,11 +109,9 @@ func (a Arbiter) detached(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []
 	return reasons
 }
 
-// somewhere says where a volume is or may be. It is stricter than mayBeAttached: a tool that works on a
-// detached volume relies on its being nowhere. A kubelet's list counts without an attachment. If the ticket
-// was told that it is satisfied, and a pod was bound past it, the ticket stays satisfied: a kubelet lists
-// the pod's volumes at once, and mounts only what was attached since. An older mount may exist if remains
-// says so.
+// somewhere is stricter than mayBeAttached: a tool relies on the volume's being nowhere. A kubelet's list
+// counts without an attachment. A ticket that was told stays satisfied if a pod is bound past it: a kubelet
+// lists its volumes at once, and mounts only what was attached since. For older mounts see remains.
 func (p *planning) somewhere(told bool) []Reason {
 	reasons := alone(p.snapshot, p.volume, "", p.now)
 	for i := range p.volume.OnNodes {
@@ -140,9 +134,8 @@ func (p *planning) somewhere(told bool) []Reason {
 	return reasons
 }
 
-// remains says whether a detached volume may still be mounted at a node. The kubelet's list and the users
-// there do not decide this. It may if it is unknown there; if moorage-node has found the volume there; or
-// if the hold says that it was taken by force while in use, and the outage is over but the boot is not.
+// remains says whether a detached volume may still be mounted at a node, despite the kubelet's list. It may
+// after a take by force while in use, if the outage is over but the boot is not.
 func (p *planning) remains(place *ledger.VolumeOnNode) bool {
 	n, id := p.snapshot.Node(place.Node), p.volume.ID
 	if _, kept := keptFence(p.snapshot, p.volume, place.Node); kept || force(p.snapshot, p.volume, place, p.now).over() {
@@ -161,8 +154,7 @@ func (p *planning) mountOf(place *ledger.VolumeOnNode) Reason {
 	return reason
 }
 
-// mayBeInUse says whether an unattached volume may be mounted at a node: its kubelet lists it, or it needs
-// no attachment and the hold gave it to the node, and no rule of force overrides the kubelet.
+// mayBeInUse says whether an unattached volume may be mounted at a node, without a rule of force.
 func (p *planning) mayBeInUse(place *ledger.VolumeOnNode) bool {
 	if !place.MayBeInUse() && !place.WithoutAttachment() {
 		return false
@@ -171,8 +163,7 @@ func (p *planning) mayBeInUse(place *ledger.VolumeOnNode) bool {
 	return usage != usageFenced && usage != usageNone
 }
 
-// staysDetached is the reason for a volume that is kept from every node. It names the first in rank of the
-// tickets that keep it.
+// staysDetached names the first ticket in rank that keeps a volume from every node.
 func (p *planning) staysDetached(reason Reason) Reason {
 	var first Request
 	for _, u := range p.volume.KeptDetached().Users {
@@ -188,8 +179,7 @@ func (p *planning) staysDetached(reason Reason) Reason {
 	return reason
 }
 
-// named has a reason about ledger.Detached say that the volume is kept detached: there is no node of that
-// name.
+// named rewords a reason about ledger.Detached, which is no node's name.
 func (r Reason) named(s ledger.Snapshot) Reason {
 	if r.Node != ledger.Detached || r.Code != HeldElsewhere && r.Code != UsedByOtherPod {
 		return r

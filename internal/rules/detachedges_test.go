@@ -9,19 +9,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// goes marks an attachment as deleting; refusedToGo adds the driver's refusal.
 func goes(a *ledger.Attachment) { a.Deleting = true }
 func refusedToGo(a *ledger.Attachment) {
 	a.Deleting, a.DetachError = true, ledger.CallError{Code: 9, Message: "no"}
 }
 
-// refusedToCome adds the driver's refusal of an attach.
 func refusedToCome(a *ledger.Attachment) {
 	a.Attached, a.AttachError = false, ledger.CallError{Code: 9, Message: "no"}
 }
 
-// A detach first leaves volumesAttached, then reads the pods, then deletes the attachment. Proofs of a
-// forced detach count only under a rule.
+// First out of volumesAttached, then the pods' list, then the deletion. Force needs a rule.
 func TestDetachSteps(t *testing.T) {
 	proof := func(stage ledger.ProofStage, forced bool) ledger.Proof {
 		return ledger.Proof{Stage: stage, Forced: forced}
@@ -56,7 +53,6 @@ func TestDetachSteps(t *testing.T) {
 	}
 }
 
-// An unused volume is kept for the policy's delay unless there is a reason against it.
 func TestDelayed(t *testing.T) {
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	full := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 1}}}
@@ -100,7 +96,6 @@ func TestDelayed(t *testing.T) {
 	}
 }
 
-// An Unreport says whether a user waits for it.
 func TestUrgentUnreport(t *testing.T) {
 	limit := func(n int32) ledger.Event {
 		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: n}}}
@@ -128,7 +123,6 @@ func TestUrgentUnreport(t *testing.T) {
 	}
 }
 
-// At a node without a spare slot, the unused volumes are checked.
 func TestSpare(t *testing.T) {
 	limits := func(d, other int32) ledger.Event {
 		return ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: d}, {Name: "other", Limit: other}}}
@@ -153,8 +147,7 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// A hold says until when a volume stays at its node, while it names the node; not in Cooperative mode, nor
-// with a user or one that has just left.
+// The hold must name the node; not in Cooperative mode, nor with a user.
 func TestKeep(t *testing.T) {
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	said := ledger.Hold{Node: "well", Reason: DetachDelayed, Message: "said"}
@@ -191,8 +184,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A volume that a kubelet may have forgotten is put back into volumesAttached if the node is Ready and
-// Moorage writes its status.
+// The node must be Ready, and Moorage must write its status.
 func TestPutBack(t *testing.T) {
 	doubt := func(n *ledger.NodeState) { n.UID, n.BootID = "other", "b" }
 	held := ledger.Hold{NodeUID: "w", BootID: "b"}
@@ -221,8 +213,7 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// A volume is kept by a pod, by a tool's granted ticket at a node that counts, or by a ticket there that is
-// granted next.
+// A pod, a counting granted ticket, or the next ticket.
 func TestWhoKeepsAVolumeBack(t *testing.T) {
 	waitsFor := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }
 	for name, test := range map[string]struct {
@@ -257,8 +248,7 @@ func TestWhoKeepsAVolumeBack(t *testing.T) {
 	}
 }
 
-// The driver's error is reported, at the holder's node before a migration's target. A deletion takes it
-// back only if it was not reported.
+// A holder's node comes before a target. A deletion takes the error back only if it was not reported.
 func TestRefusedAttach(t *testing.T) {
 	both := func(a *ledger.Attachment) {
 		refusedToCome(a)
@@ -298,8 +288,7 @@ func TestRefusedAttach(t *testing.T) {
 	}
 }
 
-// Two holds are equal only if each field is, except an added boot, or PersistentVolumes of a hold without a
-// node.
+// An added boot, or PersistentVolumes without a node, make no difference.
 func TestSameHold(t *testing.T) {
 	full := func() ledger.Hold {
 		return ledger.Hold{
@@ -353,7 +342,6 @@ func TestSameHold(t *testing.T) {
 	}
 }
 
-// The next step that takes a volume from a node, or the reason for the wait.
 func TestRelease(t *testing.T) {
 	delay := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	booted := func(n *ledger.NodeState) { n.BootID = "b" }

@@ -10,13 +10,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Eased says whether a request that did not fit a node may fit it by newer facts, if neither its volumes
-// nor a policy changed: the node differs, or fewer slots of the request's drivers are used there. It may
-// say yes where Fit says no, never the reverse. It costs a fraction of Fit.
+// Eased says whether a request may fit a node by newer facts about the node and its slots only. It may say
+// yes where Fit says no, never the reverse. It costs a fraction of Fit.
 func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 	was, is := before.Node(n), after.Node(n)
 	if is != nil && !ready(is) && before.ZoneNodes(is) != after.ZoneNodes(is) {
-		return true // whether time frees a volume there may depend on it
+		return true // it may decide whether time frees a volume there
 	}
 	if was == is {
 		return false
@@ -32,9 +31,8 @@ func Eased(before, after ledger.Snapshot, r Request, n ledger.NodeName) bool {
 	return false
 }
 
-// FencedSince says whether a node is fenced now for an exclusive volume of a request, and was not at an
-// earlier time: the volume's users there no longer keep it from others, though only time may have passed.
-// Shared volumes are skipped: their users keep nobody from them, and they may be at very many nodes.
+// FencedSince says whether time has fenced a node for an exclusive volume of a request. Users of shared
+// volumes, perhaps at very many nodes, keep nobody from them.
 func FencedSince(before ledger.Snapshot, then time.Time, after ledger.Snapshot, now time.Time, r Request) bool {
 	for _, need := range r.Needs {
 		v := after.Volume(need.Volume)

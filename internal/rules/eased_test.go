@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// TestEasedMissesNothing has Eased and Fit judge each pod at each node in random worlds, before and after
-// some changes.
+// Eased and Fit agree in random worlds.
 func TestEasedMissesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := newWorld(proptest.Bytes(t, 500))
@@ -53,8 +52,7 @@ func (w *randomWorld) compareEased(t *rapid.T, before, after ledger.Snapshot, to
 	}
 }
 
-// Time frees an exclusive volume of a silent node. A shared volume was free before: its pods are not judged
-// again.
+// A shared volume was free before.
 func TestFencedSince(t *testing.T) {
 	for access, want := range map[ledger.Access]bool{ledger.AccessNode: true, ledger.AccessPod: true, ledger.AccessMany: false} {
 		l, began, after := ledger.New(), time.Now(), time.Minute

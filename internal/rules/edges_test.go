@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The time until a rule of force holds is told in whole steps, rounded up.
 func TestSecondsLeft(t *testing.T) {
 	for _, test := range []struct {
 		forcing forcing
@@ -63,8 +62,7 @@ func TestUntilForced(t *testing.T) {
 	}
 }
 
-// Finished pods, refused or deleted tickets, and users taken away by a dry run no longer count. A leaving
-// user still uses the volume.
+// A leaving user still uses the volume.
 func TestStandings(t *testing.T) {
 	l := ledger.New()
 	see := func(e ledger.Event) { l.Apply(auditTime, e) }
@@ -101,7 +99,6 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-// Unknown facts of a volume or a node still give an answer.
 func TestExplainWhatIsNotKnown(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, _, need := concerned(t, "well", "well", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -131,7 +128,6 @@ func TestExplainWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// An attachment is to another machine only if a registered driver says so.
 func TestReplaced(t *testing.T) {
 	va := &ledger.Attachment{Driver: "d", NodeID: "i-1"}
 	at := func(id string, registered bool) *ledger.Node {
@@ -157,7 +153,6 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A ticket has its grant whatever the hold says. A pod needs no grant.
 func TestGrantees(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	named := ledger.Requester{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}
@@ -177,7 +172,6 @@ func TestGrantees(t *testing.T) {
 	}
 }
 
-// A terminating pod keeps the volume in its place.
 func TestInhabited(t *testing.T) {
 	for phase, want := range map[ledger.PodPhase]bool{ledger.PodLive: true, ledger.PodTerminating: true, ledger.PodFinished: false} {
 		s, v, _ := concerned(t, "", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
@@ -191,7 +185,7 @@ func TestInhabited(t *testing.T) {
 }
 
 // In Cooperative mode Moorage manages a volume with an own attachment, a creation in flight, a failed
-// detach, or an opted-in user. A hold counts if no other user wants the volume.
+// detach, or an opted-in user.
 func TestAdopted(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	out := func(n ledger.NodeName) ledger.Pod {

@@ -12,19 +12,16 @@ func ofMachine(machine, boot string) func(*ledger.NodeState) {
 	return func(n *ledger.NodeState) { n.SystemUUID, n.BootID = machine, boot }
 }
 
-// again is node well made again by the same boot of the same machine: its list does not tell whether its
-// attached volumes are in use.
+// The same boot's new Node does not tell about use.
 func again(changes ...func(*ledger.NodeState)) ledger.Event {
 	made := func(n *ledger.NodeState) { n.UID, n.Version, n.SystemUUID, n.BootID = "w2", "7", "m", "b" }
 	return nodeAs("well", append([]func(*ledger.NodeState){made}, changes...)...)
 }
 
-// inDoubt are facts that put the volume in doubt at node well.
 func inDoubt(more ...ledger.Event) []ledger.Event {
 	return append([]ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well"), again()}, more...)
 }
 
-// says is moorage-node's report there: it has looked and found nothing.
 func says(changes ...func(*ledger.NodeWord)) ledger.Event {
 	w := ledger.NodeWord{Node: "well", UID: "word", Version: "1", NodeUID: "w2", BootID: "b", Whole: true}
 	for _, change := range changes {
@@ -35,7 +32,7 @@ func says(changes ...func(*ledger.NodeWord)) ledger.Event {
 
 func finds(w *ledger.NodeWord) { w.Has = []ledger.VolumeID{disk} }
 
-// For an unknown volume moorage-node's report of the very boot counts. Without it the use is unknown.
+// Without moorage-node's report of that boot the use is unknown.
 func TestUsageInDoubt(t *testing.T) {
 	left := func(p *ledger.VolumeOnNode) { p.Left = true }
 	for name, test := range map[string]struct {
@@ -72,8 +69,7 @@ func TestUsageInDoubt(t *testing.T) {
 	}
 }
 
-// moorage-node can tell of an unknown volume only at its possible machine and boot, if there is a
-// VolumeAttachment to delete, the node is Ready, and the mode is Standalone.
+// Only in Standalone mode, with a VolumeAttachment, at a Ready node of the possible machine and boot.
 func TestCouldLook(t *testing.T) {
 	none := func(*ledger.Volume, *ledger.VolumeOnNode) {}
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
@@ -105,8 +101,7 @@ func TestCouldLook(t *testing.T) {
 	}
 }
 
-// An unknown volume may be mounted at another machine of the node's name if that is what the hold or this
-// process saw. A node without a systemUUID, or with another boot, may be another machine.
+// A node without a systemUUID, or with another boot, may be another machine.
 func TestOfAnotherMachine(t *testing.T) {
 	told := ledger.Hold{NodeUID: "old", SystemUUID: "m", BootID: "b"}
 	for name, test := range map[string]struct {
@@ -134,7 +129,6 @@ func TestOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// isUnknown says whether a volume is unknown at a node.
 func isUnknown(s ledger.Snapshot, v ledger.VolumeID, n ledger.NodeName) bool {
 	return s.IsUnknown(s.Volume(v), s.Volume(v).OnNode(n))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// evaluation is one request seen by a scheduler that looks for a node, or by the decision on a ticket.
+// evaluation is one request, of a scheduler or in the decision on a ticket.
 type evaluation struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
@@ -18,8 +18,8 @@ type evaluation struct {
 	now      time.Time
 	// queue is set while a pending ticket is decided on.
 	queue *Queue
-	// places: a node is being chosen for a ticket. The ticket that ranks first ignores users that only ask,
-	// the second waits only for the first, and so on: this comes to rest.
+	// places: a node is being chosen for a ticket. The first ticket in rank ignores users that only ask,
+	// the second waits only for the first, and so on.
 	places bool
 	// detached: unused volumes at the node count as detached.
 	detached bool
@@ -41,7 +41,7 @@ func (w evaluation) blocks(v *ledger.Volume, p *ledger.VolumeOnNode, u ledger.Us
 			return true // in any rank: an earlier leader may have granted it
 		}
 		if w.queue != nil && p.Node != w.node || !contends(t) || excludes(w.snapshot, v, p.Node) || fenced(w.snapshot, v, p.Node, w.now) {
-			return false // in a queue, firstElsewhereOf checks the tickets of other nodes
+			return false // in a queue, firstElsewhereOf checks other nodes' tickets
 		}
 		return CompareRequests(requestOf(w.snapshot, u), w.request) < 0
 	case noClaim, terminating:
@@ -49,8 +49,8 @@ func (w evaluation) blocks(v *ledger.Volume, p *ledger.VolumeOnNode, u ledger.Us
 	return false
 }
 
-// takesFrom says whether the request may have a granted ticket's volume. A ticket gets it at once, and the
-// other ticket is asked to let go. A pod gets it after the other ticket has let go.
+// takesFrom says whether the request may have a granted ticket's volume: a ticket at once, a pod after the
+// other has let go.
 func (w evaluation) takesFrom(u ledger.User) bool {
 	return yields(w.snapshot, u, w.request) && (w.yielded || !w.request.ofPod())
 }
@@ -72,8 +72,8 @@ func migrating(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return t != nil && t.Type.SharesVolume() && claimStateOf(s, u) == active && migratable(s, v)
 }
 
-// mayFollowMigration says whether the requester may have a volume at the target node of a migration besides
-// the source node: pods and migrations may. Another ticket would lose the volume when the migration ends.
+// mayFollowMigration: pods and migrations may use a volume at a migration's target. Another ticket would
+// lose it at the migration's end.
 func (r Request) mayFollowMigration() bool { return r.ofPod() || r.Type.SharesVolume() }
 
 // underMigration says whether a live migration may have a volume at a second node. Fit says at which node.
@@ -86,9 +86,8 @@ func underMigration(s ledger.Snapshot, v *ledger.Volume) bool {
 	return false
 }
 
-// target says whether a live migration lets a volume be at the node besides another node: the request is
-// the migration and no other node is a target, or a migration is granted at the node. At another node a
-// migration that the hold names counts as granted.
+// target says whether a live migration lets a volume be at the node besides another. A migration that the
+// hold names elsewhere counts as granted.
 func (w evaluation) target(v *ledger.Volume) bool {
 	if !w.request.mayFollowMigration() {
 		return false
@@ -106,12 +105,11 @@ func (w evaluation) target(v *ledger.Volume) bool {
 			here, elsewhere = here || n == w.node, elsewhere || n != w.node
 		}
 	}
-	return here && !elsewhere && migratable(w.snapshot, v) // last, since it is the most expensive
+	return here && !elsewhere && migratable(w.snapshot, v) // last, since most expensive
 }
 
-// otherTargets lists the other nodes of a migration that has begun or may begin. A second live
-// migration waits until the first ends, at whatever node: otherwise the volume would be at the holder's
-// node and two more.
+// otherTargets: a second live migration waits for the end of the first, at any node. Otherwise the volume
+// would be at three nodes.
 func (w evaluation) otherTargets(v *ledger.Volume, need Need, code ledger.Code) []Reason {
 	var reasons []Reason
 	for i := range v.OnNodes {
@@ -125,9 +123,8 @@ func (w evaluation) otherTargets(v *ledger.Volume, need Need, code ledger.Code) 
 	return reasons
 }
 
-// free lists the users that keep a need's exclusive volume from the request: users that live elsewhere, or
-// for a volume of one pod, anywhere. A place elsewhere without a living user keeps nobody: the volume is
-// promised to the request, and follows after its detach there.
+// free lists the users that keep an exclusive volume from the request. Without living users elsewhere the
+// volume is promised to the request, and follows after its detach.
 func (w evaluation) free(v *ledger.Volume, need Need) []Reason {
 	a := access(w.snapshot, v, need.Access)
 	if !exclusive(a) && w.node == ledger.Detached {
@@ -162,9 +159,8 @@ func (w evaluation) free(v *ledger.Volume, need Need) []Reason {
 }
 
 // others lists the users, and the attachments unknown to Moorage, that keep an exclusive volume from the
-// node. passed says whether a user elsewhere was passed over: a ticket that asks at a node other than the
-// holders' node, or a pod that is bound to such a node and waits for the holders. A ticket granted
-// elsewhere may be promised the volume, and is told first that it is not.
+// node. passed: a user elsewhere was passed over, that asks or waits away from the holders' node. A ticket
+// granted elsewhere may be promised the volume, and is first told that it is not.
 func (w evaluation) others(v *ledger.Volume, a ledger.Access, need Need, code ledger.Code) (reasons []Reason, passed bool) {
 	rooted := a != ledger.AccessPod && w.lives(v, v.OnNode(w.node))
 	has := w.has(v)
@@ -214,22 +210,21 @@ func (w evaluation) lets(p *ledger.VolumeOnNode) bool {
 	})
 }
 
-// unawaited says whether kube-controller-manager would attach a volume elsewhere before its detach from a
-// node: Moorage attached it in Cooperative mode for a ticket.
+// unawaited: kube-controller-manager would attach the volume elsewhere before its detach here, since
+// Moorage attached it for a ticket in Cooperative mode.
 func unawaited(p *ledger.VolumeOnNode) bool {
 	va := p.Own()
 	return va != nil && va.Cooperative && !p.Reported
 }
 
-// reserved says whether a user is a pod with a Binding of this process that is unsent or in flight.
+// reserved says whether a user is a pod with this process's Binding, unsent or in flight.
 func reserved(s ledger.Snapshot, u ledger.User) bool {
 	p := s.Pod(u.Pod)
 	return p != nil && p.Reserved
 }
 
-// has is the node that has an exclusive volume, if users live there from which the request can't take it:
-// the hold's node, or without a hold the node where the volume is attached. If several nodes have users,
-// only the users of this node have it.
+// has is the node whose living users keep an exclusive volume from the request: the hold's, or without a
+// hold the node where it is attached.
 func (w evaluation) has(v *ledger.Volume) ledger.NodeName {
 	if at := hold(v).Node; at != "" {
 		if w.lives(v, v.OnNode(at)) {
@@ -246,9 +241,9 @@ func (w evaluation) has(v *ledger.Volume) ledger.NodeName {
 	return ""
 }
 
-// heldBack lists what else keeps an exclusive volume from the node if a user elsewhere was passed over in
-// favour of the users here: these may wait themselves, as a pod does that was bound past a live migration's
-// hold. The own pod's places elsewhere don't count. Grant asks for itself, with the grant in the snapshot.
+// heldBack: if a user elsewhere was passed over, the users here may wait themselves, as a pod bound past a
+// live migration's hold does. The own pod's places elsewhere don't count. Grant asks with the grant in the
+// snapshot.
 func (w evaluation) heldBack(v *ledger.Volume, need Need) []Reason {
 	if w.queue != nil || !v.ID.IsReal() {
 		return nil
@@ -315,11 +310,10 @@ func wants(s ledger.Snapshot, uid string, v ledger.VolumeID) bool {
 	return false
 }
 
-// foreign says whether the VolumeOnNode's only attachments have names that Moorage would not give them.
+// foreign says whether all attachments have names that Moorage would not give.
 func foreign(p *ledger.VolumeOnNode) bool { return p.HasAttachments() && !p.HasOwn() }
 
-// access returns how many nodes or pods a volume may serve. If the hold gives the volume to one node, pods
-// that name the volume inline can't share it.
+// access: if the hold gives a volume to one node, pods that name it inline can't share it.
 func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Access {
 	a := told(v, need)
 	if !exclusive(a) && (keptDetached(s, v) || keptByHold(s, v)) {
@@ -329,7 +323,7 @@ func access(s ledger.Snapshot, v *ledger.Volume, need ledger.Access) ledger.Acce
 }
 
 // keptDetached says whether a granted ticket keeps a volume from every node. A shared volume then has one
-// holder at a time.
+// holder.
 func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	place := v.KeptDetached()
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
@@ -337,8 +331,7 @@ func keptDetached(s ledger.Snapshot, v *ledger.Volume) bool {
 	})
 }
 
-// told returns how many nodes or pods a volume may serve by its PersistentVolumes or its pods. need is the
-// request's own access mode: it counts for a volume that is at no node and has no other user.
+// told is access by the PersistentVolumes or the pods. need counts without them.
 func told(v *ledger.Volume, need ledger.Access) ledger.Access {
 	if v != nil && v.ID.IsReal() && (v.Access != ledger.AccessUnknown || len(v.OnNodes) > 0) {
 		return v.Access
@@ -347,9 +340,8 @@ func told(v *ledger.Volume, need ledger.Access) ledger.Access {
 }
 
 // keptByHold says whether a hold keeps a volume at one node although pods name it inline and would share
-// it. A hold names a node only for an exclusive volume: a PersistentVolume or a pod said so, and that
-// object may be gone. The hold counts while the volume may be at its node, or the users that it names are
-// there.
+// it: an object, now perhaps gone, made it exclusive. The hold counts while the volume may be at its node,
+// or its named users are there.
 func keptByHold(s ledger.Snapshot, v *ledger.Volume) bool {
 	if v == nil || !v.OnlyInline() || hold(v).Node == "" {
 		return false
@@ -365,16 +357,14 @@ func namedInHold(s ledger.Snapshot, v *ledger.Volume, u ledger.User) bool {
 	return v.Hold != nil && (v.Hold.Next.To.UID == who.UID || slices.ContainsFunc(v.Hold.Requesters, func(r ledger.Requester) bool { return r.UID == who.UID }))
 }
 
-// exclusive says whether a volume may be at one node only. A volume is exclusive unless it is known to be
-// shared.
+// exclusive: a volume may be at one node only, unless it is known to be shared.
 func exclusive(a ledger.Access) bool {
 	return a != ledger.AccessMany
 }
 
-// alone returns a reason for each node, except not, where only moorage-node says that a volume is mounted:
-// the kubelet has forgotten it, and no attachment, list, user or hold has it there. The volume goes nowhere
-// else until moorage-node's report ends or a rule of force overrides it. A node from which the hold says it
-// was taken by force is not asked again.
+// alone gives a reason for each node, except not, where only moorage-node says that a volume is mounted:
+// the kubelet has forgotten it. It goes nowhere else until that report ends or a rule of force overrides
+// it. After a forced take in the hold the node is not asked again.
 func alone(s ledger.Snapshot, v *ledger.Volume, not ledger.NodeName, now time.Time) []Reason {
 	var reasons []Reason
 	for _, name := range s.MountedAlone(v.ID) {
@@ -392,9 +382,8 @@ func alone(s ledger.Snapshot, v *ledger.Volume, not ledger.NodeName, now time.Ti
 	return reasons
 }
 
-// Arrives says whether the only work left for an exclusive volume is to bring it to its user: a Ready node
-// has a user, the volume is not yet attached and reported there, and it is neither attached to another node
-// nor reported at one. Volumes in the last volumesInUse of a dead node stay.
+// Arrives says whether an exclusive volume only has to be brought to its user: a Ready node has a user, and
+// no other node has it attached or reported. Volumes in a dead node's last volumesInUse stay.
 func Arrives(s ledger.Snapshot, v *ledger.Volume) bool {
 	if v == nil || !exclusive(v.Access) {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume may be at many nodes only if it is known to be shared.
+// A volume is shared only if known to be.
 func TestExclusive(t *testing.T) {
 	for access, want := range map[ledger.Access]bool{
 		ledger.AccessUnknown: true, ledger.AccessMany: false, ledger.AccessNode: true, ledger.AccessPod: true,
@@ -20,8 +20,7 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// One list has all reasons that keep an exclusive volume from a request: holders, attachments without a
-// known owner, rivals. The hold is asked only if it is empty and a user was passed over.
+// The hold is asked only if it is empty and a user was passed over.
 func TestWhatIsNotFree(t *testing.T) {
 	here, there := dataAt("q", "well", ledger.PodLive), dataAt("q", "dead", ledger.PodLive)
 	asks := asksAt("m", ledger.TypeManual, "dead")

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Explain says why a need at a node is not met yet, or Allow if the volume is safe to mount there. The pod,
-// the ticket, the hold and kubectl moorage explain show these reasons.
+// Explain is why a need at a node is not met yet, as shown to users, or Allow if the volume is safe to
+// mount there.
 func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now time.Time) Verdict {
 	if a.SafeToMount(s, need.Volume, n) {
 		return allow()
@@ -31,8 +31,7 @@ func (a Arbiter) Explain(s ledger.Snapshot, need Need, n ledger.NodeName, now ti
 	return refuse(reasons)
 }
 
-// Concern returns why a volume does not leave a node, and this node, which need not be the holder's. The
-// VolumeHold keeps its code and message only. False: no holder, or no reason.
+// Concern is why a volume does not leave a node, perhaps not the holder's. False: no holder, or no reason.
 func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Reason, bool) {
 	h := v.Record()
 	if h.Node == "" {
@@ -61,8 +60,8 @@ func (a Arbiter) Concern(s ledger.Snapshot, v *ledger.Volume, now time.Time) (Re
 	return stuckAt(a, s, v, place, now), true
 }
 
-// undecided is the reason of a need without a volume at a node yet: it waits for the grant, then for the
-// provisioner. A pod whose Node does not exist gets neither.
+// undecided: without a volume at a node, a need waits for the grant, then for the provisioner. A pod whose
+// Node does not exist gets neither.
 func undecided(s ledger.Snapshot, need Need, place *ledger.VolumeOnNode, n ledger.NodeName) ledger.Code {
 	lives := func(u ledger.User) bool { return claimStateOf(s, u) == active }
 	switch node := s.Node(n); {
@@ -88,7 +87,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Volu
 		if holder := v.OnNode(p.hold.Node); holder != nil {
 			stuck := stuckAt(a, s, v, holder, now)
 			if was := holder.Own(); stuck.Code == Detaching && p.attachedAnew(holder, was) && !was.AttachError.IsZero() {
-				stuck = failedAttach(s, v, was) // the volume was left there, and can't be detached before
+				stuck = failedAttach(s, v, was) // left there, and not detachable before
 			}
 			return []Reason{p.crossed(place, stuck)}
 		}
@@ -118,8 +117,7 @@ func (a Arbiter) missing(s ledger.Snapshot, v *ledger.Volume, place *ledger.Volu
 	return []Reason{reason}
 }
 
-// notBegun is why no attachment exists although nothing prevents it: the hold gives the controller's
-// reason, or does not give the volume to the node. The code is Attaching only if the attachment is the
+// notBegun is why no attachment exists although nothing prevents it. Attaching means that it is the
 // controller's next write.
 func (p *planning) notBegun(place *ledger.VolumeOnNode, reason Reason) Reason {
 	reason.Code = Attaching

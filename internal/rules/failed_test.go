@@ -19,7 +19,6 @@ func refusedAt(n ledger.NodeName, words string) ledger.Attachment {
 	}
 }
 
-// holdWritten is the step of a volume's plan that writes its hold.
 func holdWritten(t *testing.T, l *ledger.Ledger, now time.Time) rules.Step {
 	t.Helper()
 	steps := slices.DeleteFunc(rules.Arbiter{}.Plan(l.Snapshot(), promised, now).Steps, func(s rules.Step) bool {
@@ -35,8 +34,7 @@ func holdWritten(t *testing.T, l *ledger.Ledger, now time.Time) rules.Step {
 	return rules.Step{}
 }
 
-// The hold of a shared volume reports an attach error while it lasts, and then ends, unless it has
-// transitions to keep.
+// The hold ends with the error, unless it has transitions to keep.
 func TestRefusedAttachOfASharedVolume(t *testing.T) {
 	now := time.Unix(1000, 0)
 	shared := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: promised, Access: ledger.AccessMany}
@@ -76,8 +74,6 @@ func TestRefusedAttachOfASharedVolume(t *testing.T) {
 	}
 }
 
-// An exclusive volume's hold reports an attach error beside its holder, also for the target of a live
-// migration.
 func TestRefusedAttachOfAMigration(t *testing.T) {
 	now := time.Unix(1000, 0)
 	move := asksFor("move", ledger.TypeLiveMigration, "n2")
@@ -94,7 +90,7 @@ func TestRefusedAttachOfAMigration(t *testing.T) {
 	}
 }
 
-// An attacher's text that names the code is quoted unchanged. Other texts get the code.
+// A text that names the code stays unchanged.
 func TestTheCodeIsNamed(t *testing.T) {
 	for words, want := range map[string]string{
 		"rpc error: code = FailedPrecondition desc = busy": "rpc error: code = FailedPrecondition desc = busy",

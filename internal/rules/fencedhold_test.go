@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// A hold says that its node does not answer and also that the volume was taken from there by force. Readers
-// know Leases at other times than the writer. No state of the hold causes a panic.
+// Readers know Leases at other times than the writer: no hold causes a panic.
 func TestExplainOfAFencedHold(t *testing.T) {
 	explain := func(t *testing.T, s *script, snap ledger.Snapshot) {
 		ticket, _ := s.ticketNamed("keep")

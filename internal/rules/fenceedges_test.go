@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A fence from before the first read of the Lease gets the Lease later, for the same outage and while a
-// rule of force holds.
+// A fence from before the Lease's first read gets it later, in the same outage.
 func TestFenceGetsItsLease(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	fence := ledger.Fence{Node: "dead", NodeUID: "x", Attachment: "a", Rule: OutOfService, Since: 40}
@@ -60,7 +59,6 @@ func TestFenceGetsItsLease(t *testing.T) {
 	}
 }
 
-// A fence by a rule prevents a new attachment at its node until the hold says that the rule has ended.
 func TestFenceBeforeANewAttachment(t *testing.T) {
 	for name, test := range map[string]struct {
 		fences []ledger.Fence
@@ -85,7 +83,7 @@ func TestFenceBeforeANewAttachment(t *testing.T) {
 	}
 }
 
-// The first living user in rank has the next right, at an unfenced node other than the holder's.
+// The first living user at another unfenced node.
 func TestBest(t *testing.T) {
 	old := ledger.Pod{UID: "old", Version: "1", Namespace: "shop", Name: "old", Node: "well", Created: 1, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
 	young := ledger.Pod{UID: "young", Version: "1", Namespace: "shop", Name: "young", Node: "dead", Created: 2, Volumes: old.Volumes}
@@ -117,7 +115,6 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// A ticket has lost an exclusive volume with attachments if the hold says so and still will.
 func TestSuperseded(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	k := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "m", Version: "1", Type: ledger.TypeManual, Node: "well", Phase: ledger.TicketGranted, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
@@ -160,7 +157,7 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// A driver's error has its code, unless the text names the code or there is none.
+// A text that names the code stays unchanged.
 func TestSaid(t *testing.T) {
 	for _, test := range []struct {
 		code   int32
@@ -181,7 +178,6 @@ func TestSaid(t *testing.T) {
 	}
 }
 
-// A volume is checked again when time alone fences its node.
 func TestAwaitFence(t *testing.T) {
 	s, v, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		after := 10 * time.Minute

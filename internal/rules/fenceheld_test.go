@@ -10,7 +10,6 @@ import (
 
 var fencedVolume = ledger.VolumeID{Driver: "d", Handle: "h"}
 
-// deadNode is a state of node dead, which is not Ready since 40.
 func deadNode(version, uid, boot string, change func(*ledger.NodeState)) ledger.NodeState {
 	n := ledger.NodeState{
 		Name: "dead", UID: uid, Version: version, BootID: boot, Ready: ledger.ReadyUnknown, ReadySince: 40,
@@ -24,8 +23,7 @@ func atDead(uid string, deleting bool) ledger.Attachment {
 	return ledger.Attachment{Name: ledger.AttachmentName(fencedVolume, "dead"), UID: uid, Version: "1", Driver: "d", Node: "dead", PersistentVolume: "pv", Ours: true, Attached: true, Deleting: deleting}
 }
 
-// A fence stays the same while its rule, attachment and outage are. After the detach it stays until the
-// outage ends or a user gets a right there.
+// A fence stays until its outage ends or a user gets a right there.
 func TestFenceOfANode(t *testing.T) {
 	kept := ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "a", Rule: OutOfService, InUse: true, Since: 40}
 	fresh := kept
@@ -94,8 +92,7 @@ func TestFenceOfANode(t *testing.T) {
 	}
 }
 
-// The hold names the Node and the boot in which a forgotten volume may be mounted, unless its holder says
-// the same.
+// The hold names the Node and boot of a forgotten volume, unless its holder does.
 func TestFenceOfADoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		old             ledger.Fence
@@ -147,8 +144,8 @@ func TestFenceOfADoubt(t *testing.T) {
 	}
 }
 
-// A volume is taken by force only after the hold names the rule and the attachment, and without force only
-// after the hold says nothing of this attachment.
+// Force waits until the hold names rule and attachment; without force, until it says nothing of the
+// attachment.
 func TestFenceIsWrittenFirst(t *testing.T) {
 	va := atDead("a", false)
 	attached := func(l *ledger.Ledger) { l.Apply(auditTime, va) }
@@ -179,8 +176,7 @@ func TestFenceIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// A volume counts as attached by an attachment, the node's report or a creation in flight. The kubelet's
-// use does not count.
+// Attached counts by attachment, report or creation in flight, not by the kubelet's use.
 func TestAttachedAt(t *testing.T) {
 	if attachedAt(nil) {
 		t.Error("nowhere")
@@ -195,7 +191,6 @@ func TestAttachedAt(t *testing.T) {
 	}
 }
 
-// A fence names the Node that exists, or the Node in the hold.
 func TestFenceNamesTheNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		heldAt ledger.NodeName
@@ -231,7 +226,7 @@ func TestFenceNamesTheNode(t *testing.T) {
 	}
 }
 
-// The kept fence of a volume taken while in use ends the rights of all users there, as the taint did.
+// A volume taken while in use ends the rights of all users there.
 func TestWhatAKeptFenceEnds(t *testing.T) {
 	for rule, want := range map[string]bool{OutOfService: true, AfterUnreachable: true, AfterPodGone: false} {
 		s, v, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld, Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: rule, Since: 40}}}, func(l *ledger.Ledger) {
@@ -244,7 +239,6 @@ func TestWhatAKeptFenceEnds(t *testing.T) {
 	}
 }
 
-// In Cooperative mode a volume at a silent node is checked again when a rule's time is over.
 func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
 	s, _, _ := concerned(t, "", "dead", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		l.Apply(auditTime, atDead("a", false))
@@ -258,8 +252,7 @@ func TestDetachBesideAnotherAwaitsForce(t *testing.T) {
 	}
 }
 
-// In Cooperative mode fences stay while that boot may last, also for a volume that Moorage leaves. No fence
-// is added, and another controller's attach and report disprove none.
+// In Cooperative mode fences stay while that boot may last, and no fence is added.
 func TestFencesBesideAnother(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	doubted := ledger.Fence{Node: "well", NodeUID: "w", BootID: "b", Attachment: "a", InUse: true}

@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A fence stays while the outage lasts, the volume has not come back, and no user may have it there. For a
-// shared volume this needs a rule that relies on the unpublish.
+// A fence stays while the outage lasts, unless the volume came back or a user may have it there.
 func TestFenceIsKept(t *testing.T) {
 	by := func(rule string) func(*ledger.Fence) { return func(f *ledger.Fence) { f.Rule = rule } }
 	same := func(*ledger.VolumeOnNode) {}
@@ -46,8 +45,7 @@ func TestFenceIsKept(t *testing.T) {
 	}
 }
 
-// A detach step by a rule waits until the hold names that rule and attachment; a step without a rule, until
-// the hold says nothing of that attachment.
+// A forced detach waits for the hold's fence; an unforced detach waits until that fence is gone.
 func TestFenceWrittenFor(t *testing.T) {
 	said := func(attachment, rule string) []ledger.Fence {
 		return []ledger.Fence{{Node: "dead", Attachment: attachment, Rule: rule}}
@@ -82,7 +80,6 @@ func TestFenceWrittenFor(t *testing.T) {
 	}
 }
 
-// Without a rule in force, a fence without a rule does not continue, even if all else matches.
 func TestFenceOfNoRuleDoesNotGoOn(t *testing.T) {
 	old := ledger.Fence{Node: "well", NodeUID: "w", Attachment: "awell", InUse: true}
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, nodeAs("well", silent), madeAt("well"))
@@ -91,7 +88,7 @@ func TestFenceOfNoRuleDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// In Cooperative mode a reported volume may never have been taken, so that an older mount may exist.
+// In Cooperative mode a reported volume may never have been taken: an older mount may exist.
 func TestTakenBesideAnother(t *testing.T) {
 	for cooperative, want := range map[bool]bool{true: true, false: false} {
 		p := plannerOf(t, Arbiter{Cooperative: cooperative}, "dead", ledger.Hold{}, deadNode("2", "x", "b", func(*ledger.NodeState) {}))
@@ -108,7 +105,7 @@ func TestTakenBesideAnother(t *testing.T) {
 	}
 }
 
-// A fence names the existing Node, or else the hold's. It tells of an outage only while the Node exists.
+// A fence tells of an outage only while the Node exists.
 func TestFenceNamesWhatIsKnown(t *testing.T) {
 	node := func(uid string, exists bool) *ledger.Node {
 		return &ledger.Node{Exists: exists, NodeState: ledger.NodeState{Name: "well", UID: uid, SystemUUID: "z", BootID: "c", ReadySince: 40, Reporting: true}, Renewed: 7}

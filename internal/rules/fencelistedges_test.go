@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// takenFrom is a hold's fence of node dead with boot b, after the taint's rule has taken the volume there.
 func takenFrom(changes ...func(*ledger.Fence)) ledger.Fence {
 	f := ledger.Fence{Node: "dead", NodeUID: "x", BootID: "b", Attachment: "a", Rule: OutOfService, InUse: true, Since: 40, Renewed: 7}
 	for _, change := range changes {
@@ -26,8 +25,7 @@ func ofAnotherTime(f *ledger.Fence)  { f.Since = 39 }
 func wasNotInUse(f *ledger.Fence)    { f.InUse = false }
 func ofANodeUnknown(f *ledger.Fence) { f.Node = "unknown" }
 
-// An older mount is remembered while its boot may last: the Node exists and has not reported another boot.
-// An unused volume, or one not taken yet, has none.
+// An older mount is remembered while its boot may last.
 func TestMountOfBefore(t *testing.T) {
 	none := func(*ledger.NodeState) {}
 	noBoot := func(n *ledger.NodeState) { n.BootID = "" }
@@ -80,8 +78,6 @@ func TestMountOfBefore(t *testing.T) {
 	}
 }
 
-// If one of several machines may have the volume mounted, the hold remembers the present Node's machine and
-// boot: only its kubelet may get a new attachment.
 func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
 	of := func(uid string) ledger.Fence {
 		return takenFrom(func(f *ledger.Fence) { f.NodeUID, f.SystemUUID, f.BootID = uid, ledger.OtherMachine, "" })
@@ -107,8 +103,7 @@ func TestMountOfBeforeAtOneOfSeveral(t *testing.T) {
 	}
 }
 
-// After the detach, the hold's words about a node remain as words about older mounts. Words about the
-// detach come first.
+// Words about the detach come before words about older mounts.
 func TestFenceGoesOnAboutMounts(t *testing.T) {
 	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
 	back := func(n *ledger.NodeState) { n.Ready = ledger.ReadyTrue }
@@ -137,8 +132,6 @@ func TestFenceGoesOnAboutMounts(t *testing.T) {
 	}
 }
 
-// The list of fences has the volume's present and former nodes, each once and sorted. It does not change
-// the planner's own hold.
 func TestListOfFences(t *testing.T) {
 	third := ledger.NodeState{Name: "a-node", UID: "third", Version: "1", Ready: ledger.ReadyTrue, BootID: "b", Managed: true, Reporting: true}
 	tainted := deadNode("2", "x", "b", func(n *ledger.NodeState) { n.OutOfService = true })
@@ -212,8 +205,8 @@ func TestKeptFence(t *testing.T) {
 	}
 }
 
-// A volume remains to be taken by force if volumesAttached names it, or an attachment of it is not being
-// deleted, with no creation in flight.
+// Force remains due while volumesAttached or a live attachment names the volume, without a creation in
+// flight.
 func TestForcedPlace(t *testing.T) {
 	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
 	reported := func(n *ledger.NodeState) { n.OutOfService, n.Reported = true, []ledger.VolumeID{disk} }
@@ -242,7 +235,7 @@ func TestForcedPlace(t *testing.T) {
 	}
 }
 
-// A deleted, unwritten hold permits no force, and makes no unforced detach wait.
+// A deleted, unwritten hold permits no force, and delays no unforced detach.
 func TestUnwrittenFence(t *testing.T) {
 	for rule, want := range map[string]bool{OutOfService: false, "": true} {
 		p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{Fences: []ledger.Fence{takenFrom(func(f *ledger.Fence) { f.Rule = rule })}}, atDead("a", false), ledger.HoldGone{Volume: disk})
@@ -256,8 +249,6 @@ func TestUnwrittenFence(t *testing.T) {
 	}
 }
 
-// The doubt under a forced detach stays as written during the attacher's turn. The doubt about a left
-// volume is about its earlier attachment.
 func TestFenceOfADoubtThatLeaves(t *testing.T) {
 	doubted := func(uid string, deleting bool, change func(*ledger.NodeState)) []ledger.Event {
 		made := func(n *ledger.NodeState) { n.Ready, n.Reported = ledger.ReadyTrue, []ledger.VolumeID{disk} }
@@ -293,7 +284,6 @@ func TestFenceOfADoubtThatLeaves(t *testing.T) {
 			t.Errorf("%s: %t, %+v\nwant %+v", name, needed, got, test.want)
 		}
 	}
-	// The volume was left there with its attachment gone: the words about that attachment still count.
 	left := ledger.Hold{Stays: true}
 	for name, test := range map[string]struct {
 		old  ledger.Fence
@@ -315,8 +305,7 @@ func TestFenceOfADoubtThatLeaves(t *testing.T) {
 	}
 }
 
-// The hold reports a doubt without an attachment at once only for a left volume, or a volume without
-// attachments at its holder's node.
+// Without an attachment, a doubt is reported only for a left volume or at the holder's node.
 func TestDoubtWithoutAnAttachment(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	lists := func(v ledger.VolumeID) func(*ledger.NodeState) {
@@ -357,8 +346,6 @@ func TestDoubtWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// A fence says of the kubelet's last list that the volume is in use, also without a list or with an unknown
-// node.
 func TestFenceOfWhatIsInUse(t *testing.T) {
 	for name, test := range map[string]struct {
 		n    *ledger.Node
@@ -377,8 +364,7 @@ func TestFenceOfWhatIsInUse(t *testing.T) {
 	}
 }
 
-// There is no fence of an unknown Node, nor of a node from which nothing was taken. A volume that was left
-// at a node stays reported while the outage may last.
+// A left volume stays reported while the outage may last.
 func TestFenceWithoutALease(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, dataAt("q", "nowhere", ledger.PodLive))
 	if f, needed := p.fence(*p.volume.Hold, p.at("nowhere")); needed {
@@ -391,8 +377,7 @@ func TestFenceWithoutALease(t *testing.T) {
 	}
 }
 
-// Fences are made for the planned hold: a taken volume stays reported unless the volume is wanted there
-// again.
+// A taken volume stays reported unless it is wanted there again.
 func TestFencesOfTheHoldToBe(t *testing.T) {
 	byTime := takenFrom(func(f *ledger.Fence) { f.Rule, f.Renewed = AfterPodGone, 0 })
 	for to, want := range map[ledger.NodeName]string{"well": AfterPodGone, "dead": ""} {
@@ -403,8 +388,7 @@ func TestFencesOfTheHoldToBe(t *testing.T) {
 	}
 }
 
-// The Lease completes an earlier fence if the rule holds at that time too, the Node exists, and its silence
-// is the same.
+// The Lease completes an earlier fence only if its silence is the same.
 func TestFenceIsCompletedByTheLease(t *testing.T) {
 	tainted := func(n *ledger.NodeState) { n.OutOfService = true }
 	read := ledger.NodeLease{Node: "dead", Renewed: 7}

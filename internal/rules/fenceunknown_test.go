@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold's fence of a machine with a Node that this process never saw counts: a ticket that keeps the
-// volume detached is not satisfied.
+// A fence of a machine with a Node that this process never saw counts, too.
 func TestFenceOfANodeThatNobodyKnows(t *testing.T) {
 	hold := ledger.Hold{Fences: []ledger.Fence{{Node: "deleted", NodeUID: "o", SystemUUID: "y", BootID: "y", InUse: true}}}
 	ticket := ledger.Ticket{

@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The fence of an earlier machine's volume tells nothing of the present machine's outages, and counts as in
-// use.
 func TestFenceOfAFormerMachine(t *testing.T) {
 	first := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using), madeAt("well")}
 	then := func(changes ...func(*ledger.NodeState)) []ledger.Event {
@@ -60,8 +58,7 @@ func TestFenceOfAFormerMachine(t *testing.T) {
 	}
 }
 
-// The hold names the boot and the machine of a possibly forgotten attachment, unless the holder says the
-// same.
+// The hold names boot and machine of a possibly forgotten attachment, unless the holder does.
 func TestDoubtedFenceTells(t *testing.T) {
 	granted := func(change func(*ledger.Hold)) ledger.Hold {
 		h := ledger.Hold{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b"}
@@ -103,8 +100,7 @@ func TestDoubtedFenceTells(t *testing.T) {
 	}
 }
 
-// If a volume may be mounted at one of several machines, the fence names the present Node: its kubelet may
-// fail to count its mounts.
+// With several possible machines the fence names the present Node.
 func TestFenceOfSeveralMachines(t *testing.T) {
 	state := func(version string, reported ...ledger.VolumeID) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.Version, n.Reported = version, reported })
@@ -120,8 +116,7 @@ func TestFenceOfSeveralMachines(t *testing.T) {
 	}
 }
 
-// The later machine makes the Node again in the same boot. The hold names that Node, and still tells of its
-// mount if the VolumeAttachment is deleted.
+// The hold still tells of the mount if the VolumeAttachment is deleted.
 func TestFenceOfSeveralMachinesWhoseNodeIsMadeAgain(t *testing.T) {
 	state := func(uid, version string, reported ...ledger.VolumeID) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), using, func(n *ledger.NodeState) { n.UID, n.Version, n.Reported = uid, version, reported })
@@ -144,8 +139,7 @@ func TestFenceOfSeveralMachinesWhoseNodeIsMadeAgain(t *testing.T) {
 	}
 }
 
-// In Cooperative mode the hold tells of a grant for an earlier Node, and of taken volumes while the outage
-// lasts.
+// In Cooperative mode the hold tells of an earlier Node's grant and of taken volumes.
 func TestFenceBesideAnother(t *testing.T) {
 	before := ledger.Hold{NodeUID: "w", SystemUUID: "m", BootID: "b"}
 	user := dataAt("q", "dead", ledger.PodLive)
@@ -169,7 +163,6 @@ func TestFenceBesideAnother(t *testing.T) {
 	}
 }
 
-// An entry names the boot of a possible mount, the machine of several boots, or none for several machines.
 func TestEntryNamesOneBoot(t *testing.T) {
 	b := func(machine, boot string) ledger.Boot { return ledger.Boot{SystemUUID: machine, BootID: boot} }
 	for name, test := range map[string]struct {

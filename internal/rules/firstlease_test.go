@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// failed has a pod's node die, and a script's controller count the time of AfterPodGone up to a time.
 func failed(t *testing.T, counted string) *script {
 	t.Helper()
 	s := newScript()
@@ -25,7 +24,6 @@ func failed(t *testing.T, counted string) *script {
 	return s
 }
 
-// unread replaces the controller by a new one that has read no Lease yet.
 func (s *script) unread() {
 	s.begin()
 	for _, k := range world.AllKinds() {
@@ -39,8 +37,7 @@ func (s *script) unread() {
 	}
 }
 
-// A new leader without the node's Lease leaves the time in the hold for a later leader, and continues it
-// once it has read the Lease.
+// A new leader without the Lease leaves the time in the hold, and continues it after the read.
 func TestClockOutlivesALeaderWithoutALease(t *testing.T) {
 	s := failed(t, "5m30s")
 	s.unread()
@@ -61,7 +58,6 @@ func TestClockOutlivesALeaderWithoutALease(t *testing.T) {
 	}
 }
 
-// taken has the out-of-service taint take a volume before its node's Lease was read.
 func taken(t *testing.T) *script {
 	t.Helper()
 	s := newScript()
@@ -78,8 +74,7 @@ func taken(t *testing.T) *script {
 	return s
 }
 
-// A volume taken by force before a Lease was read stays taken for the next leader: the hold gets the Lease
-// once it is read.
+// The hold gets the Lease once it is read: the next leader counts the volume as taken.
 func TestFenceLearnsOfTheLease(t *testing.T) {
 	s := taken(t)
 	s.command("advance 1s")
@@ -93,7 +88,7 @@ func TestFenceLearnsOfTheLease(t *testing.T) {
 	}
 }
 
-// Without the Lease, a later leader does not count such a volume as taken: the kubelet may have come back.
+// Without the Lease the kubelet may have come back: the volume does not count as taken.
 func TestFenceWithoutALease(t *testing.T) {
 	s := taken(t)
 	s.command("node worker-1 oos=false")
@@ -110,8 +105,7 @@ func TestFenceWithoutALease(t *testing.T) {
 	}
 }
 
-// A rule's time is over but takes nothing, since another controller writes volumesAttached. The next leader
-// does not count anew.
+// A time that is over but takes nothing is not counted anew by the next leader.
 func TestTimeThatIsOverIsKept(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{

@@ -12,22 +12,20 @@ import (
 
 // Arbiter decides. The zero value is for Standalone mode.
 type Arbiter struct {
-	// Cooperative: kube-controller-manager's attach/detach controller also runs. It owns volumesAttached,
-	// and detaches the volumes of departed pods.
+	// Cooperative: the attach/detach controller of kube-controller-manager also runs. It owns
+	// volumesAttached, and detaches departed pods' volumes.
 	Cooperative bool
-	// StayAttached asks the attacher to leave a volume that its node wants again if its detach is refused.
+	// StayAttached asks the attacher, if a detach is refused, to leave a volume that its node wants again.
 	// Only moorage-attacher obeys.
 	StayAttached bool
-	// Hurried: a node is asked for the second look at an unknown volume at once, for tests without time.
+	// Hurried: the second look at an unknown volume follows at once, for tests without time.
 	Hurried bool
 	// RequireNodeReport: a volume counts as in use at a node until moorage-node has looked there and found
-	// nothing of it. For a controller in Standalone mode only: other processes detach nothing, and do not
-	// read moorage-node's reports.
+	// nothing of it. Only a controller in Standalone mode needs it: other processes detach nothing.
 	RequireNodeReport bool
 }
 
-// Admissible says whether a request can be met at any node at all. Its reasons concern claims and volumes,
-// not nodes.
+// Admissible says whether a request can be met at any node. Its reasons concern claims and volumes.
 func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	if many := r.tooMany(s); len(many) > 0 {
 		return refuse(many)
@@ -39,9 +37,9 @@ func (a Arbiter) Admissible(s ledger.Snapshot, r Request) Verdict {
 	return refuse(reasons)
 }
 
-// broken says what is wrong with a need of volume v, at any node. Rules about claims and volumes belong
-// here: Admissible, Fit and Explain ask it, and a grant that it refuses is taken back (Keeps). Rules about
-// a node belong in wherever, rules about slots in the queue.
+// broken is what is wrong with a need of volume v, at any node. Put rules about claims and volumes here:
+// Admissible, Fit, Explain and Keeps ask it. Rules about a node belong in wherever, about slots in the
+// queue.
 func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	reason := Reason{Volume: n.Volume, Claim: n.Name}
 	switch {
@@ -60,7 +58,7 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 		reason.Code = ClaimUnbound
 	case n.Claim == nil && n.Bound && goesAway(s, v):
 		// A ticket that names a PersistentVolume would prevent its deletion. A claim keeps its
-		// PersistentVolume anyway, and its attacher may attach it or refuse.
+		// PersistentVolume anyway, and the attacher decides.
 		reason.Code = VolumeDeleting
 	default:
 		return nil
@@ -68,7 +66,7 @@ func (n Need) broken(s ledger.Snapshot, v *ledger.Volume) []Reason {
 	return []Reason{reason}
 }
 
-// persistentVolume names the PersistentVolume of the claim; empty without a claim.
+// persistentVolume is empty without a claim.
 func (n Need) persistentVolume() string {
 	if n.Claim == nil {
 		return ""
@@ -76,12 +74,11 @@ func (n Need) persistentVolume() string {
 	return n.Claim.PersistentVolume
 }
 
-// notTheirs is the Detail of ClaimMissing for an existing claim of that name that is not the intended
-// claim.
+// notTheirs is the Detail of ClaimMissing for another claim of that name.
 const notTheirs = "not theirs"
 
 // madeAgain is the Detail of ClaimMissing for a claim or PersistentVolume that leads to another volume than
-// the ticket was granted.
+// was granted.
 const madeAgain = "made again"
 
 func waitsForConsumer(s ledger.Snapshot, c *ledger.Claim) bool {
@@ -98,9 +95,8 @@ func goesAway(s ledger.Snapshot, v *ledger.Volume) bool {
 	return pv != nil && pv.Deleting
 }
 
-// Fit says whether a request may be placed at a node, as Filter asks. Granted tickets count; pending
-// tickets count if they rank before the request. It costs the request's own volumes, however many pods and
-// attachments the node has.
+// Fit says whether a request may be placed at a node. Granted tickets count, and pending tickets that rank
+// before the request. Its cost grows with the request's volumes only.
 func (a Arbiter) Fit(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) Verdict {
 	return evaluation{arbiter: a, snapshot: s, request: r, node: n, now: now}.fit()
 }
@@ -111,7 +107,7 @@ func (w evaluation) fit() Verdict { return w.judge(w.fenced()) }
 // fenced.
 func (w evaluation) judge(lost []Reason) Verdict {
 	reasons := slices.Concat(lost, w.cutOff(), w.reasonsBesideRoom())
-	if w.node != ledger.Detached { // which has unlimited room
+	if w.node != ledger.Detached { // it has unlimited room
 		reasons = append(reasons, w.room()...)
 	}
 	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
@@ -139,9 +135,8 @@ func (w evaluation) reasonsBesideRoom() []Reason {
 	return reasons
 }
 
-// Nodes narrows a request to the nodes where living users hold its exclusive volumes. It does not (false)
-// if only tickets that yield hold them, or if they must stay detached. If the reasons of Fit name more than
-// one node, no node fits.
+// Nodes narrows a request to the nodes where living users hold its exclusive volumes. False: only tickets
+// that yield hold them, or they must stay detached.
 func (a Arbiter) Nodes(s ledger.Snapshot, r Request, now time.Time) (ledger.NodeName, bool) {
 	return evaluation{arbiter: a, snapshot: s, request: r, now: now, yielded: true}.nodes()
 }
@@ -160,8 +155,7 @@ func (w evaluation) nodes() (ledger.NodeName, bool) {
 	return "", false
 }
 
-// blockedAt is the node of a claim on a volume. Holders come first, then users that live at the holder's
-// node, then tickets that ask.
+// blockedAt prefers holders, then users that live at the holder's node, then tickets that ask.
 func (w evaluation) blockedAt(v *ledger.Volume) ledger.NodeName {
 	if n := w.has(v); n != "" {
 		return n
@@ -179,9 +173,8 @@ func (w evaluation) blockedAt(v *ledger.Volume) ledger.NodeName {
 	return asked
 }
 
-// excludes says whether the node affinity of a PersistentVolume keeps a volume from a node. Each
-// PersistentVolume of the volume has to allow the node. Unknown facts about a node exclude nothing: the
-// node is refused because it does not exist.
+// excludes says whether any PersistentVolume's node affinity excludes a node. Unknown facts exclude
+// nothing: a missing node is refused anyway.
 func excludes(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) bool {
 	if v == nil {
 		return false
@@ -196,11 +189,8 @@ func excludes(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) bool {
 	})
 }
 
-// FreesSlots says whether a request does not fit a node for want of slots or for SELinux labels, and would
-// fit after the detach of all volumes there without users or with ending users only. After an eviction a
-// scheduler waits for that: another eviction would be in vain.
-//
-// It costs the node's attachments.
+// FreesSlots says whether a request fits a node only after the detach of all volumes there without staying
+// users. After an eviction a scheduler waits for that. It costs the node's attachments.
 func (a Arbiter) FreesSlots(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) bool {
 	if !There(s, n) || a.Fit(s, r, n, now).Allowed() {
 		return false
@@ -209,8 +199,8 @@ func (a Arbiter) FreesSlots(s ledger.Snapshot, r Request, n ledger.NodeName, now
 	return w.judge(w.fenced()).Allowed()
 }
 
-// FitsByEviction says whether a request does not fit a node but would fit without the node's pods of lower
-// priority: preemption there is worth a try. It costs the node's attachments.
+// FitsByEviction says whether preemption of a node's pods of lower priority would make a request fit. It
+// costs the node's attachments.
 func (a Arbiter) FitsByEviction(s ledger.Snapshot, r Request, priority int32, n ledger.NodeName, now time.Time) bool {
 	v := a.Fit(s, r, n, now)
 	if v.Allowed() || slices.ContainsFunc(v.Reasons, func(reason Reason) bool { return !reason.LiftedByEviction(n) }) {
@@ -228,8 +218,8 @@ func (a Arbiter) FitsByEviction(s ledger.Snapshot, r Request, priority int32, n 
 	return len(without.Removed) > 0 && a.Fit(s.With(without), r, n, now).Allowed()
 }
 
-// LowestPriority is the lowest priority of the pods that use volumes at a node: up to this priority
-// FitsByEviction is false. False: no pod uses a volume there. It costs the node's attachments.
+// LowestPriority is the lowest priority of the pods that use volumes at a node; up to it FitsByEviction is
+// false. False: no such pod. It costs the node's attachments.
 func LowestPriority(s ledger.Snapshot, n ledger.NodeName) (lowest int32, some bool) {
 	for _, pod := range usersAt(s, n) {
 		if !some || pod.Priority < lowest {
@@ -239,7 +229,7 @@ func LowestPriority(s ledger.Snapshot, n ledger.NodeName) (lowest int32, some bo
 	return lowest, some
 }
 
-// usersAt yields the pods that use or have reserved volumes at a node, once for each volume.
+// usersAt yields a pod once for each volume.
 func usersAt(s ledger.Snapshot, n ledger.NodeName) iter.Seq2[string, *ledger.Pod] {
 	return func(yield func(string, *ledger.Pod) bool) {
 		node := s.Node(n)

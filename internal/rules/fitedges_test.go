@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Faults of a need at any node. An unbound claim is in order for a pod if its class waits for the first
-// consumer.
+// An unbound claim is in order if its class waits for the first consumer.
 func TestBrokenNeeds(t *testing.T) {
 	of := func(class string) *ledger.Claim { return &ledger.Claim{Class: class} }
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.StorageClass{Name: "wait", Version: "1", Driver: "d", WaitForFirst: true}, ledger.StorageClass{Name: "now", Version: "1", Driver: "d"})
@@ -46,7 +45,6 @@ func TestBrokenNeeds(t *testing.T) {
 	}
 }
 
-// Volumes that need no attachment, and claims without a driver yet, keep a request from no node.
 func TestWhereARequestFits(t *testing.T) {
 	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
 		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
@@ -75,8 +73,7 @@ func TestWhereARequestFits(t *testing.T) {
 	}
 }
 
-// Claims without a driver yet share no volume: pods of a dry run with one claim each at different nodes
-// don't block each other.
+// Pods of a dry run with such claims don't block each other.
 func TestClaimsOfNoDriverAreApart(t *testing.T) {
 	claim := func(name string) ledger.Event {
 		return ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: name}, UID: name, Version: "1", Class: "later", Access: ledger.AccessNode}
@@ -94,8 +91,7 @@ func TestClaimsOfNoDriverAreApart(t *testing.T) {
 	}
 }
 
-// A request is limited to the node where a user has an exclusive volume of it. A live migration and its
-// followers are not.
+// A live migration and its followers are not limited to the volume's node.
 func TestNodesOfARequest(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	there := []ledger.Event{madeAt("dead"), dataAt("q", "dead", ledger.PodLive)}

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// scheduler is a ledger beside the controller's. It sees the same objects, and may read Leases.
 type scheduler struct {
 	*ledger.Ledger
 	reads bool
@@ -25,7 +24,6 @@ func (s *script) scheduler(reads bool) *scheduler {
 	return l
 }
 
-// present shows a scheduler all current objects.
 func (s *script) present(l *scheduler) {
 	for _, k := range world.AllKinds() {
 		for _, e := range s.List(k) {
@@ -41,8 +39,7 @@ func (s *script) present(l *scheduler) {
 	}
 }
 
-// A scheduler reads the Leases of nodes that are not Ready, and agrees with the controller. Otherwise a pod
-// is refused at every node, or reserved where the controller refuses.
+// Disagreement would refuse a pod at every node, or reserve it where the controller refuses.
 func TestFitGoesByTheSameLeasesAsGrant(t *testing.T) {
 	begin := []string{
 		"policy fast driver=disk afterUnreachable=2m",
@@ -97,7 +94,6 @@ func TestFitGoesByTheSameLeasesAsGrant(t *testing.T) {
 	}
 }
 
-// A scheduler that starts after a node's time is over relies on the hold.
 func TestFitAfterTheTimeIsOver(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{
@@ -115,8 +111,7 @@ func TestFitAfterTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// Fit refuses a fenced node as Grant does: a pod that tolerates every taint would be reserved there again
-// and again.
+// Otherwise a pod that tolerates every taint would be reserved there again and again.
 func TestFitRefusesAFencedNode(t *testing.T) {
 	s := newScript()
 	for _, line := range []string{

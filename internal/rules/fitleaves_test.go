@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Fit refuses for claims, volumes, their users, and slots. More refusals would keep pods off nodes that
-// kube-scheduler would take.
+// More refusals than Moorage's own would keep pods off nodes that kube-scheduler would take.
 func TestFitLeavesTheRestToOthers(t *testing.T) {
 	id := ledger.VolumeID{Driver: "disk", Handle: "h"}
 	node := func(change func(*ledger.NodeState)) ledger.NodeState {

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// slowFit is an obvious form of Fit: it lists from the API's objects everything that binds a volume to a
-// node, and counts.
+// slowFit is Fit in an obvious form: it lists all users from the API's objects, and counts.
 type slowFit struct {
 	w     *randomWorld
 	pod   ledger.Pod
@@ -41,7 +40,6 @@ type slowUser struct {
 	takenOut bool // a pod that a dry run takes away, or its ticket
 }
 
-// users lists all users, from the objects and, for ghosts, from the controller's memory.
 func (f slowFit) users() []slowUser {
 	var users []slowUser
 	removed, added := map[string]bool{}, map[string]ledger.NodeName{}
@@ -76,7 +74,6 @@ func (f slowFit) users() []slowUser {
 
 func (f slowFit) podVolumes(p ledger.Pod) []ledger.VolumeID { return f.w.PodVolumes(p) }
 
-// codes are the reasons against the pod at the node.
 func (f slowFit) codes() map[ledger.Code]bool {
 	codes := map[ledger.Code]bool{}
 	users := f.users()
@@ -133,13 +130,11 @@ func (f slowFit) nowhere(n ledger.NodeName) bool {
 	return !exists && len(at.remembered()) == 0 && !slices.ContainsFunc(list[ledger.Attachment](f.w.cluster, world.Attachments), func(a ledger.Attachment) bool { return a.Node == n })
 }
 
-// fenced says whether users at a node no longer count.
 func (f slowFit) fenced(n ledger.NodeName) bool {
 	node, _ := f.w.Node(n)
 	return node.OutOfService && node.Ready != ledger.ReadyTrue
 }
 
-// lived says whether another user has a volume at a node, and will stay.
 func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) bool {
 	return !f.fenced(n) && slices.ContainsFunc(users, func(o slowUser) bool {
 		others := o.pod == "" || o.pod != f.pod.UID
@@ -148,7 +143,6 @@ func (f slowFit) lived(users []slowUser, v ledger.VolumeID, n ledger.NodeName) b
 	})
 }
 
-// has is the node that has a volume, by its hold or its attachment, and that has other users of it.
 func (f slowFit) has(users []slowUser, v ledger.VolumeID) ledger.NodeName {
 	hold, _ := f.w.Hold(v)
 	at := hold.Node
@@ -167,7 +161,6 @@ func (f slowFit) has(users []slowUser, v ledger.VolumeID) ledger.NodeName {
 	return ""
 }
 
-// slots counts the node's volumes with and without the pod's.
 func (f slowFit) slots(users []slowUser) ledger.Code {
 	bodily, attached := map[ledger.VolumeID]bool{}, map[ledger.VolumeID]bool{}
 	node, _ := f.w.Node(f.n)
@@ -223,8 +216,6 @@ func (f slowFit) slots(users []slowUser) ledger.Code {
 	return ""
 }
 
-// remembered are the volumes that the controller remembers as in use at a node and that its deleted or
-// recreated Node omits.
 func (f slowFit) remembered() []ledger.VolumeID {
 	var list []ledger.VolumeID
 	s := f.w.snapshot()
@@ -236,8 +227,6 @@ func (f slowFit) remembered() []ledger.VolumeID {
 	return list
 }
 
-// TestFitTwin compares Fit with slowFit in random worlds, with and without
-// dry runs, for every pod at every node.
 func TestFitTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := newWorld(proptest.Bytes(t, 500))
@@ -250,7 +239,6 @@ func TestFitTwin(t *testing.T) {
 	})
 }
 
-// dryRun draws pods to take away and pods to try.
 func (w *randomWorld) dryRun() *ledger.Delta {
 	d := &ledger.Delta{}
 	for _, p := range w.pods() {
@@ -265,8 +253,7 @@ func (w *randomWorld) dryRun() *ledger.Delta {
 	return d
 }
 
-// compareFit asks where each pod may be placed. A pod with a node is taken from it first, as in the
-// simulation of a drain: no caller asks for other nodes while the pod is there.
+// A pod with a node is first taken from it, as in a drain's simulation.
 func (w *randomWorld) compareFit(t *rapid.T, tried *ledger.Delta) {
 	for _, p := range w.pods() {
 		d := tried
@@ -289,7 +276,6 @@ func (w *randomWorld) compareFit(t *rapid.T, tried *ledger.Delta) {
 	}
 }
 
-// moved is a dry run that also takes a pod from its node.
 func moved(tried *ledger.Delta, p ledger.Pod) *ledger.Delta {
 	d := tried.Clone()
 	if d == nil {

@@ -10,58 +10,56 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The rules by which a volume may be detached without its kubelet's word. The node is not Ready, or another
-// machine has its name by now (former). The first five prove that the machine does not write to the volume
-// when it is attached elsewhere. The others are a policy's time, and prove nothing.
+// The rules by which a volume may be detached without its kubelet's word: the node is not Ready, or another
+// machine has its name (former). The first five prove that the machine does not write to the volume after
+// an attach elsewhere. The others are a policy's time, and prove nothing.
 const (
 	// OutOfService: a taint vouches that nothing runs at the node.
 	OutOfService = "OutOfService"
-	// FencedCondition: an authorized actor has set the policy's condition, and so vouches that the machine
-	// does not write to the driver's volumes.
+	// FencedCondition: an authorized actor vouches by the policy's condition that the machine does not
+	// write to the driver's volumes.
 	FencedCondition = "FencedCondition"
 	// NetworkFence: the driver's storage has cut the machine off.
 	NetworkFence = "NetworkFence"
-	// NodeShutdown: the cloud says that the machine is off. Unpublishing the volume takes its access away
-	// in case it starts again.
+	// NodeShutdown: the cloud says that the machine is off. Unpublishing takes its access away in case it
+	// starts again.
 	NodeShutdown = "NodeShutdown"
-	// UnpublishFences: the node was unreachable for the time of AfterUnreachable, and unpublishing the
-	// volume takes the machine's access away.
+	// UnpublishFences: the time of AfterUnreachable is over, and unpublishing takes the machine's access
+	// away.
 	UnpublishFences  = "UnpublishFences"
 	AfterPodGone     = "AfterPodGone"
 	AfterUnreachable = "AfterUnreachable"
 )
 
-// Proves says whether a rule proves that the machine does not write to the volume when it is attached
-// elsewhere. A time alone proves nothing.
+// Proves says whether a rule proves that the machine no longer writes. A time alone proves nothing.
 func Proves(rule string) bool {
 	return rule == OutOfService || rule == FencedCondition || rule == NetworkFence || byUnpublish(rule)
 }
 
-// The progress of a forced detach is reported in twelve steps of half a minute or more. Finer steps would
-// cost a write each. After a failover at most one step is waited for again.
+// The progress of a forced detach is reported in twelve steps of half a minute or more: each costs a write.
+// After a failover at most one step is repeated.
 const (
 	forceSteps   = 12
 	minForceStep = 30 * time.Second
 )
 
-// leaseGrace is how long a node's Lease must stand still under any rule, if its condition Ready comes from
-// the kubelet or the kubelet was heard since the node is not Ready. After this time the node controller
-// calls a node Unknown (kube-controller-manager, --node-monitor-grace-period).
+// leaseGrace is how long a node's Lease must stand still under any rule, if condition Ready comes from the
+// kubelet or the kubelet was heard since. Then the node controller calls a node Unknown
+// (kube-controller-manager, --node-monitor-grace-period).
 const leaseGrace = 50 * time.Second
 
-// minWait is the shortest time before the next check of a rule's time that depends on the last read of the
-// Lease.
+// minWait is the shortest time to a check that depends on the last read of the Lease.
 const minWait = time.Second
 
 // forcing is the progress of a rule for a forced detach.
 type forcing struct {
-	Rule    string // empty: no rule applies
+	Rule    string // empty: none applies
 	Elapsed time.Duration
 	Left    time.Duration // 0: its time is over
-	Limit   time.Duration // the rule's whole time; 0: none
+	Limit   time.Duration // the whole time; 0: none
 	Step    time.Duration // of the reported progress
 	Former  bool          // another machine has the node's name now
-	Brake   Brake         // stops the time of AfterUnreachable
+	Brake   Brake         // stops AfterUnreachable
 }
 
 func (f forcing) over() bool { return f.Rule != "" && f.Left <= 0 }
@@ -78,7 +76,7 @@ func (f forcing) sooner(other forcing) forcing {
 	return first
 }
 
-// ready says whether a node exists and is Ready. No rule forces such a node.
+// No rule forces a ready node.
 func ready(n *ledger.Node) bool { return n != nil && n.Exists && n.Ready == ledger.ReadyTrue }
 
 // force returns the rule that would detach the volume from a node by force first, and when.
@@ -86,9 +84,8 @@ func force(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time
 	return fence(s, v, p.Node, now).sooner(podGone(s, v, p, now)).sooner(former(s, v, p, now))
 }
 
-// fence returns the rule that would end the rights of all users at a node, and when: the node is out of
-// service, or silent for the policy's time. If unpublishing the volume cuts the machine off, this time is
-// proof; a cloud's word that the machine is off is proof in the same way.
+// fence is the rule that would end all users' rights at a node, and when. The policy's time, or a cloud's
+// word that the machine is off, is proof if unpublishing the volume cuts the machine off.
 func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.Time) forcing {
 	n := s.Node(name)
 	if n == nil || name == ledger.Detached || ready(n) {
@@ -113,11 +110,9 @@ func fence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.T
 // byUnpublish says whether a rule is proof only with the volume's unpublish.
 func byUnpublish(rule string) bool { return rule == NodeShutdown || rule == UnpublishFences }
 
-// unpublishCuts says whether the unpublish of a volume's attachment leaves nothing of it at a node: there
-// is an attachment to unpublish, or nothing shows the volume there, except the last list of a kubelet from
-// which it was taken this way in this outage. A volume may be left there without an attachment
-// (VolumeOnNode.Left), have a request in flight, or need no attachment: none of them is unpublished. A driver
-// also can't tell a machine from an earlier one of the same name.
+// unpublishCuts says whether the unpublish of a volume's attachment leaves nothing of it at a node. Nothing
+// unpublishes a volume that was left there without an attachment (VolumeOnNode.Left), has a request in
+// flight, or needs no attachment. A driver also can't tell a machine from an earlier one of the same name.
 func unpublishCuts(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, n *ledger.Node) bool {
 	switch {
 	case v.ID.NoAttach() || p.MayBeLeft() || p != nil && ofAnotherMachine(s, v, p):
@@ -136,9 +131,8 @@ func fenced(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName, now time.
 	return fence(s, v, name, now).over()
 }
 
-// outOfService is the rule of the out-of-service taint at a node that is not Ready. The taint vouches that
-// nothing runs there. A later write of the kubelet contradicts it, until its Lease has stood still for
-// leaseGrace.
+// outOfService is the taint's rule. A later write of the kubelet contradicts the taint, until its Lease has
+// stood still for leaseGrace.
 func outOfService(n *ledger.Node, now time.Time) forcing {
 	if !n.Exists || !n.OutOfService {
 		return forcing{}
@@ -146,8 +140,7 @@ func outOfService(n *ledger.Node, now time.Time) forcing {
 	return vouched(OutOfService, n, n.OutOfServiceAt, now)
 }
 
-// shutdown is the rule of a cloud's shutdown taint at a node that is not Ready: the cloud says that the
-// machine is off. It counts under the conditions of outOfService.
+// shutdown is the rule of a cloud's shutdown taint, under the conditions of outOfService.
 func shutdown(n *ledger.Node, now time.Time) forcing {
 	if !n.Exists || !n.Shutdown {
 		return forcing{}
@@ -155,10 +148,8 @@ func shutdown(n *ledger.Node, now time.Time) forcing {
 	return vouched(NodeShutdown, n, n.ShutdownAt, now)
 }
 
-// fencedBy is the rule of a policy's condition at a node that is not Ready. It proves less than the
-// out-of-service taint: it is about the Node's present machine only, and counts only if neither this
-// process nor the Lease heard the kubelet since the condition was set. Without a read Lease it does not
-// count (docs/decisions/0054).
+// fencedBy is the rule of a policy's condition, about the Node's present machine only. It counts only if
+// neither this process nor a read Lease heard the kubelet since it was set (docs/decisions/0054).
 func fencedBy(s ledger.Snapshot, v *ledger.Volume, condition string, n *ledger.Node, now time.Time) forcing {
 	f, found := n.FencedBy(condition)
 	switch {
@@ -172,9 +163,8 @@ func fencedBy(s ledger.Snapshot, v *ledger.Volume, condition string, n *ledger.N
 	return vouched(FencedCondition, n, f.At, now)
 }
 
-// networkFenced is the rule of a storage that has cut the machine off. It stays valid if the kubelet writes
-// to the API: only the way to the storage is cut. It says nothing of another machine that had the node's
-// name before (docs/decisions/0062).
+// networkFenced holds also while the kubelet writes to the API. It says nothing of an earlier machine of
+// the node's name (docs/decisions/0062).
 func networkFenced(s ledger.Snapshot, v *ledger.Volume, policy ledger.Policy, n *ledger.Node) forcing {
 	if policy.NetworkFence.Class == "" || !s.BelievesCutOff() || !n.ProvesCutOff(v.ID.Driver) || mayBeAtAnother(s, v, n) {
 		return forcing{}
@@ -199,8 +189,7 @@ func vouched(rule string, n *ledger.Node, since, now time.Time) forcing {
 	return timing{rule, leaseGrace, quiet, false}.run(nil, n, now)
 }
 
-// podGone is the rule of a VolumeOnNode without users at a node that is not Ready. Its time counts from the
-// moment when both hold.
+// podGone counts from when the place has no users and the node is not Ready.
 func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) forcing {
 	n := s.Node(p.Node)
 	since, idle := s.Idle(p)
@@ -217,14 +206,13 @@ func podGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now ti
 	return timing{AfterPodGone, limit, quiet, continues}.run(v, n, now)
 }
 
-// Forces says whether a step frees a volume without its kubelet's word that it is unused: it ends the
-// VolumeAttachment, or for a volume without one, the entry in volumesAttached.
+// Forces says whether a step frees a volume without its kubelet's word: it ends the VolumeAttachment, or
+// without one, the entry in volumesAttached.
 func (s Step) Forces() bool {
 	return s.Rule != "" && (s.Kind == DeleteAttachment || s.Kind == Unreport && s.Volume.NoAttach())
 }
 
-// Taken says whether a forced detach in the hold was carried out: the VolumeAttachment is gone or being
-// deleted; without a VolumeAttachment, the node's volumesAttached omits the volume.
+// Taken says whether a hold's forced detach was carried out.
 func Taken(v *ledger.Volume, f ledger.Fence) bool {
 	place := v.OnNode(f.Node)
 	switch {
@@ -237,18 +225,16 @@ func Taken(v *ledger.Volume, f ledger.Fence) bool {
 	return f.Attachment != "" && (va == nil || va.UID != f.Attachment || va.Deleting)
 }
 
-// former is the rule of an earlier machine of a node's name that may have a volume mounted, while the
-// present machine is Ready. The policy's times run for the earlier machine from the moment when the Node
-// ceased to name it: its kubelet, if alive, would write to that Node. These times prove nothing, also if
-// the policy says that an unpublish does: a driver with one name for both machines can't tell them apart
-// (docs/decisions/0042).
+// former is the rule of an earlier machine of a node's name, while the present machine is Ready. The
+// policy's times run since the Node ceased to name the earlier machine: its kubelet, if alive, would write
+// to that Node. They prove nothing, even with unpublish: a driver with one name for both machines can't
+// tell them apart (docs/decisions/0042).
 //
-// If the driver has different names for the machines, the volume can't be detached from the earlier one
+// If the driver has different names for them, the volume can't be detached from the earlier machine
 // (NodeReplaced), and no time runs.
 //
-// The present machine is never forced: its kubelet has reported and does not list the volume, and the node
-// has no user of it. Or its Node does not name the volume as attached: then nothing is mounted there, also
-// if a pod waits for it (bars).
+// The present machine is never forced: its kubelet does not list the volume, and the node has no user of
+// it; or its Node does not name it as attached, so that nothing is mounted, even if a pod waits (bars).
 func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) forcing {
 	n := s.Node(p.Node)
 	if !ready(n) || !n.Reporting || n.MachineAt.IsZero() || n.BootID == "" || replaced(n, p.Own()) {
@@ -263,7 +249,7 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now tim
 	since, idle := s.Idle(p)
 	switch {
 	case bars(s, v, p):
-		since = n.MachineAt // the users there are the present machine's
+		since = n.MachineAt // the present machine's users
 	case !idle || !unused(s, p) || p.InUse:
 		return forcing{}
 	}
@@ -279,14 +265,13 @@ func former(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now tim
 	return f
 }
 
-// bars says whether an exclusive volume must stay out of a node's volumesAttached: the earlier machine of
-// that name may have it mounted, and the present machine would be a second writer.
+// bars says whether an exclusive volume must stay out of volumesAttached: the earlier machine may have it
+// mounted, and the present one would be a second writer.
 func bars(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	return !p.Reported && mayBeOfAnotherMachine(s, v, p) && exclusive(access(s, v, v.Access))
 }
 
-// takeBack plans the detach of a volume from the earlier machine of a node's name, for a user at that node,
-// once a rule of force holds.
+// takeBack plans the detach from the earlier machine, for a user at that node, once a rule of force holds.
 func (p *attachPlan) takeBack(node *ledger.Node, place *ledger.VolumeOnNode) {
 	f := former(p.snapshot, p.volume, place, p.now)
 	p.awaits(f)
@@ -295,8 +280,8 @@ func (p *attachPlan) takeBack(node *ledger.Node, place *ledger.VolumeOnNode) {
 	case !f.over():
 		return
 	case va == nil:
-		// A volume that was left there is attached again to be detached. The hold gives a volume without
-		// attachments to the present machine (holderNode).
+		// A volume left there is attached again to be detached. Its hold is for the present machine
+		// (holderNode).
 		if !p.volume.ID.NoAttach() && p.mayCreate(node, place) && p.gone(place) {
 			p.create(node, place)
 		}
@@ -307,10 +292,9 @@ func (p *attachPlan) takeBack(node *ledger.Node, place *ledger.VolumeOnNode) {
 	}
 }
 
-// Abandoned lists a removal step for each terminating pod of a node that is out of service and not Ready,
-// sorted by pod name. Pod garbage collection does the same every 20 s (pkg/controller/podgc,
-// gcTerminating). It includes pods without volumes. Plan does this for pods that begin to terminate later.
-// In Cooperative mode kube-controller-manager does it.
+// Abandoned lists a removal step for each terminating pod of an out-of-service node that is not Ready,
+// sorted by name. Pod garbage collection does it every 20 s (pkg/controller/podgc, gcTerminating), and in
+// Cooperative mode kube-controller-manager alone. Plan covers later pods.
 func (a Arbiter) Abandoned(s ledger.Snapshot, name ledger.NodeName) []Step {
 	if a.Cooperative || !abandoned(s.Node(name)) {
 		return nil
@@ -331,8 +315,7 @@ func (a Arbiter) Abandoned(s ledger.Snapshot, name ledger.NodeName) []Step {
 	return steps
 }
 
-// abandoned says whether the out-of-service taint vouches that nothing runs at a node. A Ready node
-// contradicts the taint.
+// abandoned: a Ready node contradicts the out-of-service taint.
 func abandoned(n *ledger.Node) bool {
 	return n != nil && n.Exists && n.OutOfService && !ready(n)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// The remaining time in a message is parsed back to the written value.
 func TestForcedIn(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{240: 4 * time.Minute, 3690: time.Hour + 90*time.Second, 1: time.Second} {
 		message := Reason{Code: NodeUnreachable, Node: "n1", Claim: "data", Seconds: seconds}.Message()

@@ -10,13 +10,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unreachableAfter is a policy that takes volumes from silent nodes.
 func unreachableAfter(d time.Duration) ledger.Event {
 	return ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: &d}
 }
 
-// A volume's node is, in order: the old holder's while it may be there or has a right, the next, its
-// present place, the first user's.
+// In order: the old holder's node while it may be there, the next, the present, the first user's.
 func TestHolder(t *testing.T) {
 	toDead := ledger.Promise{Node: "dead", To: ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}}
 	third := nodeAs("third")
@@ -51,7 +49,6 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// A hold's reason for a volume that does not leave; none if all is well.
 func TestDescribe(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	foreign := ledger.Attachment{Name: "theirs", UID: "f", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Attached: true}
@@ -85,8 +82,6 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// A hold says that a ticket at a fenced node must be told that it yields, both the holder's and the next
-// ticket.
 func TestRevoke(t *testing.T) {
 	at := func(n ledger.NodeName, kind ledger.TicketType, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", kind, n, changes...)
@@ -112,8 +107,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// An unused volume is forced from a silent node after a time from when this process saw both, or from an
-// earlier process's count.
+// The time runs from when this process saw both, or from an earlier process's count.
 func TestPodGone(t *testing.T) {
 	away := func(n *ledger.NodeState) {
 		n.Ready, n.ReadySince, n.Version, n.InUse = ledger.ReadyUnknown, 40, "8", []ledger.VolumeID{disk}
@@ -175,7 +169,6 @@ func TestPodGone(t *testing.T) {
 	}
 }
 
-// The hold keeps the end of a rule's time until the rule takes something.
 func TestKeepClock(t *testing.T) {
 	ran := &ledger.Force{Rule: AfterUnreachable, Node: "dead", NodeUID: "x"}
 	for name, test := range map[string]struct {
@@ -209,7 +202,6 @@ func TestKeepClock(t *testing.T) {
 	}
 }
 
-// A volume is checked again at each step of a rule's time, and at its end.
 func TestAwaits(t *testing.T) {
 	for name, test := range map[string]struct {
 		f    forcing
@@ -231,7 +223,6 @@ func TestAwaits(t *testing.T) {
 	}
 }
 
-// A need is for the number of nodes in its claim's access mode.
 func TestAccessOfANeed(t *testing.T) {
 	for name, test := range map[string]struct {
 		need Need
@@ -250,8 +241,7 @@ func TestAccessOfANeed(t *testing.T) {
 	}
 }
 
-// A new or deleted node may fit now. A node without a read Lease says nothing of an outage, but only while
-// it exists.
+// A node without a read Lease says nothing of an outage, only while it exists.
 func TestNodesComeAndGo(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
 	more := plannerOf(t, Arbiter{}, "", ledger.Hold{}, nodeAs("fourth"))
@@ -273,7 +263,6 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 }
 
-// The later of two rules' times counts; never is the latest.
 func TestLonger(t *testing.T) {
 	for _, test := range []struct{ a, b, want time.Duration }{
 		{1, 2, 2}, {2, 1, 2}, {0, 0, 0}, {never, 1, never}, {1, never, never}, {never, never, never}, {0, never, never}, {-5, 0, never},
@@ -284,7 +273,6 @@ func TestLonger(t *testing.T) {
 	}
 }
 
-// A volume that a kubelet lists without an attachment is checked again after a minute, once.
 func TestUnexplainedUseIsLookedAtAgain(t *testing.T) {
 	left := []ledger.Event{madeAt("well"), nodeAs("well", using), ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")}}
 	for name, test := range map[string]struct {
@@ -310,7 +298,6 @@ func TestUnexplainedUseIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// A node excludes a volume by its labels, while the node exists.
 func TestExcludes(t *testing.T) {
 	zone := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
 		Affinity: ledger.NewNodeAffinity(ledger.NodeTerm{Labels: []ledger.NodeRequirement{{Key: "zone", Operator: ledger.NodeExists}}})}
@@ -338,8 +325,7 @@ func TestExcludes(t *testing.T) {
 	}
 }
 
-// A volume for one pod is kept from a node by each user. For a volume for one node, tickets elsewhere are
-// passed over if other users live at the node.
+// For a volume for one node, tickets elsewhere are passed over if other users live at the node.
 func TestOthers(t *testing.T) {
 	asks := asksAt("m", ledger.TypeManual, "dead")
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
@@ -385,8 +371,6 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// The hold's count of a rule's time names the Node, also if the Node has gone, as far as the earlier hold
-// did.
 func TestOutageOfANodeThatHasGone(t *testing.T) {
 	before := ledger.Hold{Force: &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x"}}
 	f := forcing{Rule: AfterPodGone, Elapsed: 70 * time.Second, Left: time.Minute, Step: 30 * time.Second}

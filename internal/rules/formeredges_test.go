@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold that will be written to name the present machine has to name it in the API before an attach at the
-// node.
+// A hold must name the present machine in the API before an attach there.
 func TestNamesFormer(t *testing.T) {
 	written := ledger.Hold{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b"}
 	with := func(change func(*ledger.Hold)) ledger.Hold {
@@ -50,8 +49,7 @@ func TestNamesFormer(t *testing.T) {
 	}
 }
 
-// An unknown volume is reported at a node only after the hold says so, if it has room and the API
-// server keeps the field.
+// An unknown volume is reported only after the hold says so, if the hold has room.
 func TestForgetsDoubt(t *testing.T) {
 	entry := ledger.Fence{Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b", Attachment: "awell", InUse: true}
 	as := func(change func(*ledger.Fence)) ledger.Hold {
@@ -89,8 +87,7 @@ func TestForgetsDoubt(t *testing.T) {
 	}
 }
 
-// A ticket with parameters is not satisfied while a user without parameters may have the volume mounted at
-// its node.
+// A ticket with parameters waits while a user without them may have the volume mounted.
 func TestMountedOtherwise(t *testing.T) {
 	with := func(changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", ledger.TypeManual, "well", append([]func(*ledger.Ticket){grantedNow, func(k *ledger.Ticket) { k.Parameters = "a=b" }}, changes...)...)
@@ -151,8 +148,6 @@ func TestMountedOtherwise(t *testing.T) {
 	}
 }
 
-// A ticket that yields lets go of a volume for users at its own node that rank before it and have other
-// parameters.
 func TestDisplacers(t *testing.T) {
 	yields := func(changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", ledger.TypeBackup, "well", append([]func(*ledger.Ticket){grantedNow, func(k *ledger.Ticket) { k.Parameters = "a=b" }}, changes...)...)
@@ -186,8 +181,7 @@ func TestDisplacers(t *testing.T) {
 	}
 }
 
-// A policy's time stops for a volume at a node that is not Ready, while too many nodes are
-// unreachable.
+// A policy's time stops for silent nodes while too many nodes are unreachable.
 func TestBraked(t *testing.T) {
 	after := func(d time.Duration) *time.Duration { return &d }
 	many := []ledger.Event{ledger.NodeState{Name: "other", UID: "o", Version: "1"}, ledger.NodeState{Name: "another", UID: "a", Version: "1"}}
@@ -218,7 +212,6 @@ func TestBraked(t *testing.T) {
 	}
 }
 
-// A ticket that must yield is told the first in rank of the users to yield to, and its node.
 func TestFirstOutranker(t *testing.T) {
 	pod := func(uid string, n ledger.NodeName, created int64) ledger.Event {
 		p := dataAt(uid, n, ledger.PodLive).(ledger.Pod)
@@ -246,7 +239,6 @@ func TestFirstOutranker(t *testing.T) {
 	}
 }
 
-// A need has the policy of its claim's class, if there is one.
 func TestPolicyOfNeed(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{},
 		ledger.Policy{Name: "all", Version: "1", Driver: "d", Headroom: 1, DetachDelay: 1}, ledger.Policy{Name: "fast", Version: "1", Driver: "d", Class: "fast", DetachDelay: 2})

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A slot comes free at a node if its volume has no user, or only ending users.
 func TestFreesSlots(t *testing.T) {
 	old := ledger.VolumeID{Driver: "disk", Handle: "old"}
 	left := ledger.Attachment{Name: ledger.AttachmentName(old, "n1"), UID: "va", Version: "1", Driver: "disk", Node: "n1", PersistentVolume: "pv-old", Ours: true, Attached: true}

@@ -15,17 +15,13 @@ import (
 // A volume elsewhere without a living user is promised to the ticket: the grant does not wait for the
 // detach.
 //
-// All pending tickets may be decided on one snapshot: earlier tickets in rank count, later ones don't. A
-// decision on a later snapshot has to know each grant that was sent: the ledger is told of a grant before
-// it is sent, and of the object found if the answer is lost.
-//
-// To decide on several tickets, use one Line.
+// All pending tickets may be decided on one snapshot (Line). A later snapshot has to know each sent grant:
+// the ledger is told before it is sent, and of the object found if the answer is lost.
 func (a Arbiter) Grant(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	return a.Queue(s, t.Node, now).Grant(t)
 }
 
-// fenced lists the exclusive volumes of the request for which the node is fenced: they are taken from there
-// for users elsewhere.
+// fenced lists the exclusive volumes taken from the fenced node for users elsewhere.
 func (w evaluation) fenced() []Reason {
 	var reasons []Reason
 	t := w.snapshot.Ticket(w.request.Ticket)
@@ -42,10 +38,8 @@ func (w evaluation) fenced() []Reason {
 	return reasons
 }
 
-// Keeps says whether a granted ticket may keep its grant. It loses the grant if it yields to a user that
-// was promised the volume; if its node is fenced, and a user elsewhere asks for the volume or got it, or
-// the ticket is for any node; if it leaves its node (onDrain: Move); or if its claim or volume goes away or
-// leads to another volume.
+// Keeps says whether a granted ticket may keep its grant: it need not yield, its node is not fenced for it,
+// it need not leave (onDrain: Move), and its claims and volumes stay the same.
 func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	reasons := slices.Concat(leaves(s, t, now), ledElsewhere(s, t))
 	for _, need := range TicketRequest(s, t).Needs {
@@ -73,7 +67,7 @@ func (a Arbiter) Keeps(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdi
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
-// And adds reasons to a verdict, in words that users of a namespace may see.
+// And adds reasons, in words that a namespace's users may see.
 func (v Verdict) And(reasons []Reason, namespace string) Verdict {
 	if len(reasons) == 0 {
 		return v
@@ -81,8 +75,8 @@ func (v Verdict) And(reasons []Reason, namespace string) Verdict {
 	return refuse(slices.Concat(v.Reasons, reasons)).SeenFrom(namespace)
 }
 
-// ledElsewhere lists the volumes of a granted ticket that certainly differ from the volumes that it was
-// granted, or that need no attachment now.
+// ledElsewhere lists a granted ticket's volumes that certainly differ from the granted ones, or need no
+// attachment now.
 func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	if t.Phase != ledger.TicketGranted {
 		return nil
@@ -98,9 +92,8 @@ func ledElsewhere(s ledger.Snapshot, t *ledger.Ticket) []Reason {
 	return reasons
 }
 
-// superseded says to which user a granted ticket has lost a volume: an exclusive volume, or a volume to be
-// attached at its node with other parameters. A hold that was written before the grant was seen says
-// nothing about it if the next hold gives the volume to the ticket.
+// superseded is the user to which a granted ticket has lost a volume. A hold from before the grant says
+// nothing if the next hold gives the volume to the ticket.
 func (p *holdPlan) superseded(t *ledger.Ticket, name string) []Reason {
 	h := hold(p.volume)
 	at, who := p.firstOutranker(ledger.User{Ticket: t.ID}, t.Node)
@@ -124,8 +117,7 @@ func (p *holdPlan) superseded(t *ledger.Ticket, name string) []Reason {
 	return []Reason{{Code: Outranked, Volume: p.volume.ID, Claim: name, Node: at, Who: who}}
 }
 
-// firstLiving is the first by name of the living users at a node, so that all controllers name the same;
-// zero: none.
+// firstLiving is the first by name, the same for all controllers; zero: none.
 func (p *planning) firstLiving(place *ledger.VolumeOnNode) (first ledger.Requester) {
 	if place == nil {
 		return first
@@ -138,8 +130,7 @@ func (p *planning) firstLiving(place *ledger.VolumeOnNode) (first ledger.Request
 	return first
 }
 
-// firstOutranker is the first in rank of the users to which a user must yield, with its node; empty: it
-// need not yield.
+// firstOutranker is the first in rank to which a user must yield; empty: none.
 func (p *planning) firstOutranker(u ledger.User, n ledger.NodeName) (at ledger.NodeName, who ledger.Requester) {
 	var first Request
 	for node, r := range p.outrankers(u, n) {
@@ -168,8 +159,8 @@ func (p *planning) contested(n ledger.NodeName) bool {
 	return false
 }
 
-// Satisfied says whether a ticket is granted, and each volume of it is at its node and safe to mount; else
-// the reasons.
+// Satisfied says whether a ticket is granted, and each volume is at its node and safe to mount; else the
+// reasons.
 func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) Verdict {
 	reasons := ledElsewhere(s, t)
 	if t.Node == ledger.Detached && t.Phase == ledger.TicketGranted {
@@ -203,9 +194,8 @@ func (a Arbiter) Satisfied(s ledger.Snapshot, t *ledger.Ticket, now time.Time) V
 	return refuse(reasons).SeenFrom(t.ID.Namespace)
 }
 
-// heldAway says why a granted ticket does not have an exclusive volume yet: the hold still gives it to
-// another node. A live migration may have brought it to the ticket's node, but it would leave with the
-// migration.
+// heldAway: while the hold gives an exclusive volume to another node, a live migration may have brought it
+// here, but it would leave with the migration.
 func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeID, now time.Time) []Reason {
 	v := s.Volume(id)
 	at := hold(v).Node
@@ -222,13 +212,12 @@ func (a Arbiter) heldAway(s ledger.Snapshot, t *ledger.Ticket, id ledger.VolumeI
 // it.
 const onlyPromised = "promised"
 
-// heldBack says why an exclusive volume would not come to a node for a request, without a living rival
-// elsewhere: the planned hold gives or promises it to another node, or a grant elsewhere may be in flight.
-// Grant asks this before it gives anything, and Fit after it has passed a user over (evaluation.free), so that a
-// placed request is not refused afterwards.
+// heldBack is why an exclusive volume would not come to a node without a living rival: the planned hold
+// gives or promises it elsewhere, or a grant elsewhere may be in flight. Fit asks this too
+// (evaluation.free), so that a placed request is not refused afterwards.
 //
-// Grant asks with the request's grant in the snapshot. For Fit that makes no difference: it asks only if
-// users live at the node, or migrate to it.
+// Grant asks with the request's grant in the snapshot. Fit need not: it asks only if users live at the
+// node, or migrate to it.
 func (p *holdPlan) heldBack(r Request, n ledger.NodeName, name string) (Reason, bool) {
 	if p.fencedTicket(r, n) {
 		return Reason{Code: NotGranted, Volume: p.volume.ID, Claim: name}, true
@@ -240,9 +229,8 @@ func (p *holdPlan) heldBack(r Request, n ledger.NodeName, name string) (Reason, 
 	return Reason{}, false
 }
 
-// fencedTicket says whether a ticket has the volume at another node that is fenced. A request that relies
-// on the fence waits until that ticket is told to yield: afterwards the end of a fence can't make two
-// holders.
+// fencedTicket: a request that relies on a fence waits until the ticket at the fenced node is told to
+// yield. Then the end of the fence can't make two holders.
 func (p *holdPlan) fencedTicket(r Request, n ledger.NodeName) bool {
 	return slices.ContainsFunc(p.volume.OnNodes, func(place ledger.VolumeOnNode) bool {
 		return place.Node != n && fenced(p.snapshot, p.volume, place.Node, p.now) && slices.ContainsFunc(place.Users, func(u ledger.User) bool {

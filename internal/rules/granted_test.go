@@ -12,8 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// mover makes the objects of a ticket for claim data: the claim, bound to one volume and later to another,
-// and the ticket's grant.
 type mover struct{ first, second ledger.VolumeID }
 
 func (mover) key() ledger.ClaimKey { return ledger.ClaimKey{Namespace: "ns", Name: "data"} }
@@ -29,7 +27,6 @@ func (m mover) asks(version string, phase ledger.TicketPhase, granted ...ledger.
 	return []ledger.Event{ledger.Ticket{ID: m.id(), UID: "t", Version: version, Type: ledger.TypeClone, Node: "n0", Volumes: []ledger.TicketVolume{{Claim: "data"}}, Phase: phase, Granted: granted}}
 }
 
-// ledger is the view of a process that has seen some events.
 func (m mover) ledger(now time.Time, events ...[]ledger.Event) *ledger.Ledger {
 	l := ledger.New()
 	for _, n := range []ledger.NodeName{"n0", "n1"} {
@@ -43,8 +40,6 @@ func (m mover) ledger(now time.Time, events ...[]ledger.Event) *ledger.Ledger {
 	return l
 }
 
-// A ticket uses the volumes in its granted status, whatever the watches of claims and tickets show, omit or
-// reorder.
 func TestTicketUsesWhatItWasGranted(t *testing.T) {
 	m := mover{ledger.VolumeID{Driver: "disk", Handle: "first"}, ledger.VolumeID{Driver: "disk", Handle: "second"}}
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A shared volume is not granted as detached while its grant at a node may be in flight, nor the reverse.
+// A shared volume is not granted as detached while its grant may be in flight, nor the reverse.
 func TestSharedGrantsUnderWay(t *testing.T) {
 	granting := func(k *ledger.Ticket) { k.Reason = "Pending" }
 	at := func(n ledger.NodeName) func(string) ledger.Event {
@@ -51,8 +51,7 @@ func TestSharedGrantsUnderWay(t *testing.T) {
 	}
 }
 
-// A possible grant in flight keeps a volume, in any rank, from a ticket at the same node that can't share
-// it.
+// A possible grant in flight keeps a volume, in any rank, from a ticket that can't share it.
 func TestGrantsUnderWayAtOneNode(t *testing.T) {
 	id := func(name string) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: name} }
 	forOnePod := ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "9", Volume: disk, Access: ledger.AccessPod, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
@@ -80,7 +79,7 @@ func TestGrantsUnderWayAtOneNode(t *testing.T) {
 	}
 }
 
-// crowdAt adds more tickets for the volume at a node than are checked one by one.
+// crowdAt exceeds the number of tickets that are checked one by one.
 func crowdAt(n ledger.NodeName) []ledger.Event {
 	var list []ledger.Event
 	for i := range fewUsers + 4 {
@@ -89,7 +88,6 @@ func crowdAt(n ledger.NodeName) []ledger.Event {
 	return list
 }
 
-// An exclusive volume is not granted while its grant elsewhere may be in flight, in any rank.
 func TestExclusiveGrantsUnderWay(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "m"}
 	told := func(k *ledger.Ticket) { k.Reason = string(HeldElsewhere) }

@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// anyone draws ledgers with any user of any volume anywhere: pods bound past all rules, tickets of every
-// rank, live migrations, late grants, forgotten attachments.
+// anyone draws ledgers with any user of any volume anywhere, also past all rules.
 type anyone struct {
 	t   *rapid.T
 	l   *ledger.Ledger
@@ -83,7 +82,6 @@ func (g *anyone) claims() []int {
 	return list
 }
 
-// user draws a bound pod or a ticket.
 func (g *anyone) user(i int) {
 	name, n, claims := "u"+strconv.Itoa(i), nodeName(g.below(worldNodes, "node")), g.claims()
 	kinds := []ledger.TicketType{"", "", ledger.TypeRestore, ledger.TypeManual, ledger.TypeBackup, ledger.TypeLiveMigration, ledger.TypeLiveMigration}
@@ -144,7 +142,6 @@ func (g *anyone) attachments(v ledger.VolumeID) {
 	}
 }
 
-// hold draws a VolumeHold: a node and its users, and perhaps a promise to a ticket elsewhere.
 func (g *anyone) hold(i int) {
 	v, at := g.volume(i), g.below(worldNodes+1, "holder")
 	if at == worldNodes {
@@ -161,8 +158,7 @@ func (g *anyone) hold(i int) {
 	g.apply(ledger.HoldSeen{Volume: v, Hold: h})
 }
 
-// TestWhoFitsIsGranted: if Fit places a ticket of a pod's priority, Grant agrees on the same facts.
-// Otherwise the ticket could wait forever.
+// If Fit places a ticket of a pod's priority, Grant agrees: otherwise the ticket could wait forever.
 func TestWhoFitsIsGranted(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		for range 30 {
@@ -195,7 +191,6 @@ func (g *anyone) compare() {
 	}
 }
 
-// grant is the verdict of Grant on a new ticket. Once it is written too, the grant lasts.
 func (g *anyone) grant(a rules.Arbiter, t ledger.Ticket) rules.Verdict {
 	l := g.l.Fork()
 	l.Apply(g.now, t)
@@ -213,16 +208,14 @@ func (g *anyone) grant(a rules.Arbiter, t ledger.Ticket) rules.Verdict {
 	return v
 }
 
-// besideAMigration says whether a ticket is granted beside the target of a live migration, and yields to
-// another ticket at the migration's source: known and open (docs/internals/simulation.md).
+// The ticket is granted beside a live migration's target and yields at its source: known and open
+// (docs/internals/simulation.md).
 func (g *anyone) besideAMigration(t ledger.Ticket, v rules.Verdict) bool {
 	return v.First().Code == rules.Outranked && slices.ContainsFunc(slices.Collect(g.l.Snapshot().Tickets()), func(o *ledger.Ticket) bool {
 		return o.Type == ledger.TypeLiveMigration && o.Phase == ledger.TicketGranted && o.Node == t.Node
 	})
 }
 
-// awaitsFenced says whether a ticket at a fenced node must be told first that it has lost the volume: that
-// is the controller's next write.
 func (g *anyone) awaitsFenced(v rules.Verdict) bool {
 	return g.fenced != "" && len(v.Reasons) == 1 && v.First().Code == rules.NotGranted
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// disk is the exclusive volume of claim data in these tables.
 var disk = ledger.VolumeID{Driver: "d", Handle: "h"}
 
 func dataAt(uid string, n ledger.NodeName, phase ledger.PodPhase) ledger.Event {
@@ -27,7 +26,6 @@ func asksAt(name string, kind ledger.TicketType, n ledger.NodeName, changes ...f
 
 func grantedNow(k *ledger.Ticket) { k.Phase = ledger.TicketGranted }
 
-// madeAt is Moorage's VolumeAttachment of the volume at a node, attached.
 func madeAt(n ledger.NodeName, changes ...func(*ledger.Attachment)) ledger.Event {
 	a := ledger.Attachment{Name: ledger.AttachmentName(disk, n), UID: "a" + string(n), Version: "1", Driver: "d", Node: n, PersistentVolume: "pv", Ours: true, Attached: true}
 	for _, change := range changes {
@@ -36,7 +34,6 @@ func madeAt(n ledger.NodeName, changes ...func(*ledger.Attachment)) ledger.Event
 	return a
 }
 
-// nodeAs is a node's next state: Ready, managed and reporting.
 func nodeAs(name ledger.NodeName, changes ...func(*ledger.NodeState)) ledger.Event {
 	uid := map[ledger.NodeName]string{"well": "w", "dead": "x", "third": "z"}[name]
 	n := ledger.NodeState{Name: name, UID: uid, Version: "5", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
@@ -55,15 +52,12 @@ func reporting(n *ledger.NodeState) { n.Reported = []ledger.VolumeID{disk} }
 
 func using(n *ledger.NodeState) { n.InUse = []ledger.VolumeID{disk} }
 
-// noAttach has the driver's volumes need no attachment; sharedDisk allows the volume at many nodes.
 var (
 	noAttach   = ledger.Driver{Name: "d", Version: "1"}
 	sharedDisk = ledger.PersistentVolume{Name: "pv", Version: "2", Volume: disk, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
-	// alive has node dead answer and use nothing.
-	alive = nodeAs("dead")
+	alive      = nodeAs("dead")
 )
 
-// plannerOf is the planner of the volume with a written hold and facts.
 func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.Hold, facts ...ledger.Event) *planner {
 	t.Helper()
 	if written.State == "" {
@@ -82,8 +76,7 @@ func plannerOf(t *testing.T, a Arbiter, heldAt ledger.NodeName, written ledger.H
 
 func (p *planner) at(n ledger.NodeName) *ledger.VolumeOnNode { return p.volume.OnNode(n) }
 
-// Users live at a node if they stay there, except at a fenced node, for a volume without attachments, or if
-// they must yield.
+// Users live where they stay, except at a fenced node, without attachments, or if they must yield.
 func TestLiving(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{UID: "m"}}}
 	for name, test := range map[string]struct {
@@ -117,7 +110,6 @@ func TestLiving(t *testing.T) {
 	}
 }
 
-// A hold lists the users of its node and live migrations to other nodes, but no pending tickets.
 func TestRequestersOfAHold(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	for name, test := range map[string]struct {
@@ -148,7 +140,6 @@ func TestRequestersOfAHold(t *testing.T) {
 	}
 }
 
-// A user that a dry run takes away has nothing, though the hold names it.
 func TestRequestersOfADryRun(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{Requesters: []ledger.Requester{{UID: "q"}}}, asksAt("m", ledger.TypeManual, "well"))
 	p.snapshot = p.snapshot.With(&ledger.Delta{Removed: map[string]bool{"q": true}})
@@ -157,7 +148,6 @@ func TestRequestersOfADryRun(t *testing.T) {
 	}
 }
 
-// A volume that only a kubelet lists gets no hold.
 func TestOnlyListed(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "other"}
 	for name, test := range map[string]struct {
@@ -203,7 +193,7 @@ func TestLingers(t *testing.T) {
 	}
 }
 
-// A volume without a hold is at the node of a living user, or else where it is attached.
+// Without a hold: the node of a living user, or else where it is attached.
 func TestFound(t *testing.T) {
 	gone := func(a *ledger.Attachment) { a.Deleting = true }
 	begun := func(a *ledger.Attachment) { a.Attached = false }
@@ -234,7 +224,6 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// Whether an attacher is asked to leave a volume if its detach fails.
 func TestAsksToStay(t *testing.T) {
 	refused := func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Code: 9, Message: "no"} }
 	but := func(change func(*ledger.Attachment)) []ledger.Event {
@@ -268,8 +257,7 @@ func TestAsksToStay(t *testing.T) {
 	}
 }
 
-// A volume stays where the hold says until an attachment there is attached, or never will be. It stays anew
-// where the attacher is asked.
+// A volume stays until an attachment there is attached or never will be.
 func TestStays(t *testing.T) {
 	refused := func(a *ledger.Attachment) { a.Deleting, a.DetachError = true, ledger.CallError{Code: 9, Message: "no"} }
 	begun := func(a *ledger.Attachment) { a.Attached = false }
@@ -301,8 +289,7 @@ func TestStays(t *testing.T) {
 	}
 }
 
-// A promise is kept while its user is there. At a fenced node a pod loses it, and a granted ticket keeps it
-// until it is told. A ticket that yields loses it. After that the first in rank is next.
+// At a fenced node a pod loses the promise; a granted ticket keeps it until it is told.
 func TestPromiseNext(t *testing.T) {
 	third := nodeAs("third")
 	promised := func(uid string) ledger.Promise {

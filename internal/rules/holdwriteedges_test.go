@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A hold is written only for its holder's boot if the volume is about to be reported there and the API
-// server keeps the field.
+// A hold is written only for a boot if a report is due and the API server keeps the field.
 func TestLacksBoot(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	dropped := ledger.HoldBoots{Dropped: true}
@@ -38,7 +37,6 @@ func TestLacksBoot(t *testing.T) {
 	}
 }
 
-// settled is the planned hold of the volume, after which nothing remains to be written.
 func settled(t *testing.T, p *planner) ledger.Hold {
 	t.Helper()
 	h := p.nextHold(hold(p.volume))
@@ -48,7 +46,6 @@ func settled(t *testing.T, p *planner) ledger.Hold {
 	return h
 }
 
-// A hold is written if it changes, if it was deleted, or if it lacks a boot; never repeatedly.
 func TestWhenAHoldIsWritten(t *testing.T) {
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
 	lives := dataAt("q", "well", ledger.PodLive)
@@ -81,7 +78,7 @@ func TestWhenAHoldIsWritten(t *testing.T) {
 	}
 }
 
-// A hold is deleted when it has no subject left: no PersistentVolume, no node, and no older mount.
+// A hold is deleted without PersistentVolume, node and older mount.
 func TestForgotten(t *testing.T) {
 	gone := ledger.PersistentVolumeGone{Name: "pv"}
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
@@ -112,7 +109,6 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// A recent departure of the last user is no reason to write a hold. Everything else is.
 func TestUnwritten(t *testing.T) {
 	q, r := ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}, ledger.Requester{Namespace: "shop", Name: "r", UID: "r"}
 	of := func(state ledger.HoldState, list ...ledger.Requester) ledger.Hold {
@@ -142,8 +138,6 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// The planned hold has the volume's transitions, waiting users, users to tell, and nodes where the volume
-// may have been left.
 func TestNextHold(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	left := ledger.Hold{Stays: true, Transitions: 4}
@@ -169,14 +163,13 @@ func TestNextHold(t *testing.T) {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
-	// It is kept for a while. The hold says so once it names no user.
 	delay := ledger.Policy{Name: "p", Version: "1", Driver: "d", DetachDelay: time.Minute}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, delay, madeAt("well"))
 	p.now = auditTime.Add(31 * time.Second)
 	if h := p.nextHold(*p.volume.Hold); h.Reason != DetachDelayed {
 		t.Errorf("kept for a while: %+v", h)
 	}
-	// A departed user is no longer named if the volume may have been left there and nothing else binds it.
+	// A departed user is not named if the volume may have been left and nothing else binds it.
 	h := settled(t, plannerOf(t, Arbiter{}, "well", left, alive, lives))
 	h.Version = "2"
 	p = plannerOf(t, Arbiter{}, "well", left, alive, lives, ledger.HoldSeen{Volume: disk, Hold: h}, ledger.PodGone{UID: "q"})
@@ -185,7 +178,6 @@ func TestNextHold(t *testing.T) {
 	}
 }
 
-// A hold keeps the Node and boot of the volume's grant while that boot may have it mounted.
 func TestHolderNodeOfADoubt(t *testing.T) {
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
 	for name, test := range map[string]struct {
@@ -203,7 +195,6 @@ func TestHolderNodeOfADoubt(t *testing.T) {
 	}
 }
 
-// The hold keeps a rule's progress while the volume waits for it, or the node is silent.
 func TestClock(t *testing.T) {
 	unread := func(elapsed time.Duration) *ledger.Force {
 		return &ledger.Force{Rule: AfterPodGone, Node: "dead", NodeUID: "x", Since: 40, Renewed: 7, Elapsed: elapsed}

@@ -9,8 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket asks for a shared volume to be detached, or may have the grant, and no hold says so yet. Neither
-// a pod nor a later ticket gets the volume at a node.
 func TestSharedVolumeIsKeptDetachedBeforeItsHold(t *testing.T) {
 	now, id := time.Unix(1000, 0), ledger.VolumeID{Driver: "disk", Handle: "h"}
 	keeps := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "keeps"}, UID: "keeps", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,
@@ -47,9 +45,8 @@ func TestSharedVolumeIsKeptDetachedBeforeItsHold(t *testing.T) {
 	}
 }
 
-// A ticket that asks for a shared volume to be detached is passed over as long as a pod uses the volume. A
-// leader before this process may have granted it nevertheless, while nobody used the volume: nobody is granted the
-// volume at a node until that is known.
+// A leader before this process may have granted the ticket: nobody gets the volume at a node until that is
+// known.
 func TestSharedVolumeIsNotGrantedBesideATicketInDoubt(t *testing.T) {
 	now, key := time.Unix(1000, 0), ledger.ClaimKey{Namespace: "s", Name: "data"}
 	ticket := func(name string, kind ledger.TicketType, n ledger.NodeName) ledger.Ticket {

@@ -16,8 +16,6 @@ func keepsOff(name string, changes ...func(*ledger.Ticket)) ledger.Event {
 
 func isPending(k *ledger.Ticket) { k.Phase = ledger.TicketPending }
 
-// A pending ticket for a detached volume is passed over while a user has the volume for which the ticket
-// waits.
 func TestInUseByWhomATicketWaitsFor(t *testing.T) {
 	asks := Request{Type: ledger.TypeSalvage, Ticket: ledger.TicketID{Namespace: "shop", Name: "own"}, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "own", UID: "own"}}
 	for name, test := range map[string]struct {
@@ -43,8 +41,7 @@ func TestInUseByWhomATicketWaitsFor(t *testing.T) {
 	}
 }
 
-// Granted tickets for a detached shared volume keep it from a request at a node; earlier pending tickets do
-// if the volume has no user.
+// Earlier pending tickets keep the volume only if it has no user.
 func TestKeptFrom(t *testing.T) {
 	early := func(k *ledger.Ticket) { k.Created = 1 }
 	late := func(k *ledger.Ticket) { k.Created = 9 }
@@ -80,7 +77,6 @@ func TestKeptFrom(t *testing.T) {
 	}
 }
 
-// A granted ticket for no node keeps its volume detached.
 func TestKeptDetached(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}}}
 	for name, test := range map[string]struct {
@@ -114,7 +110,6 @@ func TestKeptDetached(t *testing.T) {
 	}
 }
 
-// A volume that needs no attachment can't be kept from nodes.
 func TestNeverAttached(t *testing.T) {
 	nfs := ledger.PersistentVolume{Name: "nfs", Version: "1"}
 	unseen := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "new"}, Version: "1"}
@@ -139,8 +134,6 @@ func TestNeverAttached(t *testing.T) {
 	}
 }
 
-// The volumes of a granted ticket are detached everywhere if the hold says so and no fact says that they
-// are somewhere.
 func TestDetachedEverywhere(t *testing.T) {
 	data := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	lost := ledger.Claim{Key: data, Version: "2", PersistentVolume: "pv", Lost: true}
@@ -182,7 +175,6 @@ func TestDetachedEverywhere(t *testing.T) {
 	}
 }
 
-// A volume may be at a node by an attachment, a failed detach, use, or an older mount.
 func TestSomewhere(t *testing.T) {
 	taken := func(n ledger.NodeName) ledger.Hold {
 		return ledger.Hold{Fences: []ledger.Fence{{Node: n, NodeUID: "o", SystemUUID: "y", BootID: "y", InUse: true}}}
@@ -226,8 +218,8 @@ func TestSomewhere(t *testing.T) {
 	}
 }
 
-// A detached volume may still be mounted if the list is in doubt, if moorage-node finds it, or if it was
-// taken in use and the boot outlasts the outage.
+// Signs of a mount: a doubted list, moorage-node's finding, or a forced detach in use if the boot outlasts
+// the outage.
 func TestRemains(t *testing.T) {
 	fence := func(change func(*ledger.Fence)) ledger.Hold {
 		f := ledger.Fence{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", InUse: true}
@@ -278,8 +270,7 @@ func TestRemains(t *testing.T) {
 	}
 }
 
-// An unattached volume may be mounted if its kubelet lists it or its hold gave it to the node, and nothing
-// contradicts.
+// An unattached volume may be mounted if the kubelet's list or the hold says so, and nothing contradicts.
 func TestMayBeInUse(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
@@ -305,7 +296,6 @@ func TestMayBeInUse(t *testing.T) {
 	}
 }
 
-// The reason for a detached volume names the first ticket in rank, and its time to let go.
 func TestStaysDetached(t *testing.T) {
 	created := func(at int64) func(*ledger.Ticket) { return func(k *ledger.Ticket) { k.Created = at } }
 	yielding := func(k *ledger.Ticket) { k.Type, k.SatisfiedSince, k.YieldingSince = ledger.TypeBackup, 900, 1000 }

@@ -4,7 +4,6 @@ package rules
 
 import "testing"
 
-// Each kind has its own name.
 func TestKinds(t *testing.T) {
 	names := map[string]bool{}
 	for k := WriteHold; k < Kinds; k++ {

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// machine is the machine of a node, or nil if there was never one.
 func (c *cluster) machine(n ledger.NodeName) *world.Machine {
 	for _, id := range sortedKeys(c.Machines) {
 		if m := c.Machines[id]; m.Node == n && !m.Replaced {
@@ -19,7 +18,6 @@ func (c *cluster) machine(n ledger.NodeName) *world.Machine {
 	return nil
 }
 
-// addMachine adds a machine as a node, in place of the earlier one.
 func (c *cluster) addMachine(id string, n ledger.NodeName) *world.Machine {
 	if old := c.machine(n); old != nil {
 		old.Replaced = true
@@ -32,7 +30,6 @@ func (c *cluster) addMachine(id string, n ledger.NodeName) *world.Machine {
 
 func (c *cluster) kubeletOf(n ledger.NodeName) world.Kubelet { return c.Kubelet(c.machine(n).ID) }
 
-// tick lets one kubelet do all it can, and says whether it did anything.
 func (c *cluster) tick(m *world.Machine) bool {
 	k := c.Kubelet(m.ID)
 	if !k.Up {
@@ -47,7 +44,6 @@ func (c *cluster) tick(m *world.Machine) bool {
 	return did
 }
 
-// look has a kubelet read its pods and its Node, and register if needed.
 func (c *cluster) look(k world.Kubelet) bool {
 	if !k.Works() {
 		return false
@@ -63,7 +59,6 @@ func (c *cluster) look(k world.Kubelet) bool {
 	return did
 }
 
-// end ends the containers of ending and deleted pods, and reports it.
 func (c *cluster) end(k world.Kubelet) bool {
 	did := false
 	for _, uid := range sortedKeys(k.Machine().Containers) {
@@ -79,7 +74,6 @@ func (c *cluster) end(k world.Kubelet) bool {
 	return did
 }
 
-// unmount unmounts the volumes of ended pods, then releases the pod objects.
 func (c *cluster) unmount(k world.Kubelet) bool {
 	did, m := false, k.Machine()
 	for _, v := range m.Staged {
@@ -120,7 +114,6 @@ func (c *cluster) report(k world.Kubelet) bool {
 	return true
 }
 
-// mount mounts the permitted volumes of pods, and runs the pods.
 func (c *cluster) mount(k world.Kubelet) bool {
 	did := false
 	for _, v := range k.Desired() {

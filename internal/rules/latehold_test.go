@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// A new leader's watch of VolumeHolds may be behind its watch of Nodes: it saw the volume leave
-// volumesAttached, but not why.
+// The new leader saw the volume leave volumesAttached, but not the hold that says why.
 func TestTakeOverWithALateHold(t *testing.T) {
 	for _, name := range []string{"before the hold is seen", "after the hold is seen"} {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +21,6 @@ func TestTakeOverWithALateHold(t *testing.T) {
 				s.command(line)
 			}
 			v := s.volumeNamed("pv-1")
-			// The standby has seen everything up to here.
 			standby := ledger.New()
 			for _, k := range world.AllKinds() {
 				for _, e := range s.List(k) {
@@ -31,7 +29,6 @@ func TestTakeOverWithALateHold(t *testing.T) {
 			}
 			standby.Apply(s.Now, ledger.Complete{})
 
-			// The leader removes the volume from volumesAttached by force, and dies.
 			for _, line := range []string{
 				"kubelet worker-1 down", "node worker-1 ready=unknown", "delete pod=db force", "run",
 				"refuse write=delete-attachment", "advance 6m", "round", "round",
@@ -43,7 +40,6 @@ func TestTakeOverWithALateHold(t *testing.T) {
 			if f := late.Hold.Fences; len(f) != 1 || slices.Contains(n.Reported, v) {
 				t.Fatalf("fences %v, reported %v", f, n.Reported)
 			}
-			// The standby's watches bring everything except the hold.
 			for _, k := range world.AllKinds() {
 				for _, e := range s.List(k) {
 					if k != world.Holds {
@@ -52,13 +48,11 @@ func TestTakeOverWithALateHold(t *testing.T) {
 				}
 			}
 			standby.Apply(s.Now, ledger.PodGone{UID: "db.1"})
-			// The kubelet restarts, forgets the mounted volume, and is Ready.
 			s.command("node worker-1 ready=true")
 			s.command("report worker-1 inUse=")
 			n, _ = s.Node("worker-1")
 			standby.Apply(s.Now, n)
 
-			// The standby begins to lead.
 			s.begin()
 			s.ledger, s.refuses = standby, map[string]bool{}
 			for tasks := s.memory.TakeOver(s.snapshot()); len(tasks) > 0; tasks = s.memory.TakeOver(s.snapshot()) {

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// detachFails has a pod use a volume at worker-1 whose detach the driver refuses.
 const detachFails = `
 stays
 node worker-1 driver=disk limit=4
@@ -21,19 +20,14 @@ run
 fail detach volume=pv-1
 `
 
-// leaves leaves the volume of a pod at worker-1: its driver refuses the detach, and is removed from the
-// node.
 const leaves = `fail detach volume=pv-1
 csinode worker-1 gone
 delete attachment=pv-1 node=worker-1
 run
 `
 
-// leftAtReplaced leaves the volume at a machine that a test replaces.
 const leftAtReplaced = detachFails + leaves
 
-// machineReplaced gives the name worker-1 to another machine, and has another pod want the volume at
-// worker-2.
 const machineReplaced = `kubelet worker-1 down
 delete pod=db force
 delete node=worker-1
@@ -45,12 +39,10 @@ reserve other node=worker-2
 run
 `
 
-// detachedByHand has a person detach the left volume at the first machine.
 const detachedByHand = `kubelet worker-1 machine=id-worker-1 off
 kubelet worker-1 machine=id-worker-1 unstages=pv-1 detaches
 `
 
-// otherWants has another pod want the volume at worker-2, and lets the times of all rules of force pass.
 const otherWants = `
 run
 show volume=pv-1
@@ -65,8 +57,7 @@ run
 show volume=pv-1
 `
 
-// Another machine takes the node's name while a left volume is being attached again. It stays: the attach
-// to that machine shows nothing of the first.
+// It stays: the attach to the other machine shows nothing of the first.
 func TestAttachedAnewAtAMachineThatIsReplaced(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"by its own name":             {"", ""},
@@ -94,8 +85,6 @@ fail detach volume=pv-1 ok
 	}
 }
 
-// A volume left after a failed detach leaves its node too when it becomes shared. A ticket that keeps it
-// detached gets it only after that.
 func TestLeftAndSharedByNow(t *testing.T) {
 	for name, lines := range map[string]string{
 		"nothing else": "",
@@ -138,8 +127,7 @@ satisfied ticket=fsck
 	}
 }
 
-// A person detaches by hand a volume left at an earlier machine, and deletes the VolumeHold as its message
-// asks. This ends the wait.
+// A detach by hand and the deletion of the VolumeHold, as its message asks, end the wait.
 func TestLeftHoldIsDeletedAsItAsks(t *testing.T) {
 	s := scriptAfter(t, leftAtReplaced+machineReplaced+`show volume=pv-1
 `+detachedByHand+`delete hold=pv-1
@@ -156,8 +144,6 @@ show volume=pv-1
 	}
 }
 
-// handledAsAsked has a person detach the volume by hand at the first machine, and delete the VolumeHold, as
-// its message asks.
 const handledAsAsked = `
 advance 7m
 run
@@ -173,8 +159,6 @@ run
 show volume=pv-1
 `
 
-// Deleting the hold of a left volume, as its message asks, ends the wait, also if the hold names a node
-// from which the volume was taken by force.
 func TestLeftHoldWithFencesIsDeletedAsItAsks(t *testing.T) {
 	t.Run("of another node, long ago", func(t *testing.T) {
 		s := scriptAfter(t, `
@@ -226,8 +210,7 @@ run
 	})
 }
 
-// A manual detach and the deletion of the VolumeHold end the wait also if no time forces a detach: they end
-// the doubt about the first machine's mount.
+// It ends the doubt about the first machine's mount, though no time forces a detach.
 func TestLeftHoldIsDeletedWhereNoTimeForces(t *testing.T) {
 	s := scriptAfter(t, "untimed\n"+leftAtReplaced+machineReplaced+`explain pod=other
 `+detachedByHand+`delete hold=pv-1
@@ -246,8 +229,7 @@ show volume=pv-1
 	}
 }
 
-// The deletion of a left volume's VolumeHold, as its message asks, does not restart its transitions while
-// there is a leader. The judge reports a fall.
+// The deletion does not restart the transitions while there is a leader.
 func TestTransitionsOfALeftHoldThatIsDeleted(t *testing.T) {
 	scriptAfter(t, `
 stays
@@ -281,8 +263,6 @@ show volume=pv-1
 `)
 }
 
-// A left volume at a replaced machine is shared by now: it is reported at the next machine, or the pod is
-// told the required manual action.
 func TestLeftAndSharedAtAMachineThatIsReplaced(t *testing.T) {
 	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -325,8 +305,7 @@ explain pod=a
 	}
 }
 
-// A left volume's hold promises it to a ticket. After a manual detach and the deletion of the hold, that
-// ticket gets the volume, not a pod that was bound past all rules since.
+// The promised ticket gets the volume, not a pod that was bound past all rules since.
 func TestPromiseOfALeftHoldThatIsDeleted(t *testing.T) {
 	const before = leftAtReplaced + `
 kubelet worker-1 down

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// scriptAfter is a script that has played lines without a broken rule. Their output is logged.
 func scriptAfter(t *testing.T, text string) *script {
 	t.Helper()
 	s := newScript()
@@ -26,7 +25,6 @@ func scriptAfter(t *testing.T, text string) *script {
 	return s
 }
 
-// otherGetsIt has a pod at worker-2 get the left volume within a day.
 func otherGetsIt(t *testing.T, s *script) {
 	t.Helper()
 	if s.heldAt("pv-1") != "worker-2" {
@@ -38,7 +36,6 @@ func (s *script) heldAt(pv string) ledger.NodeName {
 	return s.snapshot().Volume(s.volumeNamed(pv)).Record().Node
 }
 
-// leftAtWorker1 has a volume left at worker-1, where its pod wants it again.
 const leftAtWorker1 = `
 stays
 node worker-1 driver=disk limit=4
@@ -56,8 +53,8 @@ round
 round
 `
 
-// The VolumeAttachment of a left volume is deleted if no attacher will attach it: its PersistentVolume is
-// being deleted, and keeps the attacher's finalizer until then.
+// Its VolumeAttachment is deleted if no attacher will attach it. The attacher's finalizer keeps the
+// PersistentVolume until then.
 func TestLeftWhileItsPersistentVolumeIsDeleted(t *testing.T) {
 	s := scriptAfter(t, leftAtWorker1+`
 fail attach volume=pv-1
@@ -77,8 +74,6 @@ plan volume=pv-1
 	}
 }
 
-// A node dies before a volume left there is attached again. The time of AfterPodGone takes the volume, as
-// any other.
 func TestLeftAtADeadNode(t *testing.T) {
 	for name, more := range map[string]string{
 		"its machine is dead":           "",
@@ -110,7 +105,7 @@ plan volume=pv-1
 	}
 }
 
-// The same holds without a VolumeAttachment: a deleted Node can't get one, nor a taint.
+// A deleted Node can't get a VolumeAttachment, nor a taint.
 func TestLeftAtANodeThatIsGone(t *testing.T) {
 	const other = "pod other claim=data\nreserve other node=worker-2\nrun\n"
 	for name, lines := range map[string]string{
@@ -156,7 +151,7 @@ run
 	}
 }
 
-// A volume left at a machine stays there until a person handles it, if another machine has the node's name.
+// It stays there until a person handles it.
 func TestLeftAtAMachineThatIsReplaced(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"left":            {"csinode worker-1 gone\ndelete attachment=pv-1 node=worker-1\nrun\nshow volume=pv-1", "csinode worker-1 driver=disk limit=4"},

@@ -10,19 +10,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// ExhaustedFor is how long a node is full for a driver after ResourceExhausted, unless its CSINode changes,
-// or a volume is detached or attached there before. The cause may end without a sign: other devices in its
-// slots, a quota, too many calls. A full node costs each waiting pod one attempt in this time, and a
-// driver's brief fault keeps pods away for no longer.
+// ExhaustedFor is how long a node is full for a driver after ResourceExhausted, unless before its CSINode
+// changes, or a volume is detached or attached there. The cause may end without a sign.
 const ExhaustedFor = time.Minute
 
-// Lapse tells a ledger that time has passed. Apply it as often as waiters should hear of ended times.
+// Lapse tells a ledger that time has passed, as often as waiters should hear of ended times.
 func Lapse(now time.Time) ledger.Event {
 	return ledger.RefusalsOver{Until: now.Add(-ExhaustedFor)}
 }
 
-// room lists the drivers without a free slot for the request at the node, or that can't attach there. A
-// volume at the node has its slot: own attachments are never counted twice.
+// room lists the drivers without a free slot at the node, or that can't attach there. A volume at the node
+// has its slot already.
 func (w evaluation) room() []Reason {
 	node := w.snapshot.Node(w.node)
 	var reasons []Reason
@@ -34,14 +32,14 @@ func (w evaluation) room() []Reason {
 	return reasons
 }
 
-// Attaches says whether the need gets a VolumeAttachment. It gets none without a volume, for iSCSI or FC,
-// or for a driver with attachRequired: false.
+// Attaches says whether the need gets a VolumeAttachment: not without a volume, for iSCSI or FC, or with
+// attachRequired: false.
 func (n Need) Attaches(s ledger.Snapshot) bool {
 	return n.TakesSlot() && s.AttachRequired(n.Volume.Driver)
 }
 
-// TakesSlot says whether the need takes a slot of its driver. Each volume of a CSI driver does: a driver
-// may have a limit and attachRequired: false.
+// TakesSlot says whether the need takes a slot. Each CSI volume does: a driver may have a limit and
+// attachRequired: false.
 func (n Need) TakesSlot() bool { return !n.Volume.IsZero() && !n.Volume.NoAttach() }
 
 // drivers yields each driver with slots for the request, once, in the order of its needs.
@@ -109,13 +107,13 @@ func (w evaluation) full(node *ledger.Node, driver string) (Reason, bool) {
 	return reason, after > limit
 }
 
-// attachesItself says whether a node's kubelet attaches by itself, shown by a missing annotation. A kubelet
-// can't do that with a CSI volume (k8s.io/kubernetes pkg/volume/csi, csiAttacher.Attach). On a Node that no
-// kubelet has written, as in a benchmark, the missing annotation says nothing.
+// attachesItself: by a missing annotation, the kubelet attaches by itself. It can't with a CSI volume
+// (k8s.io/kubernetes pkg/volume/csi, csiAttacher.Attach). If no kubelet has written the Node, as in a
+// benchmark, the annotation says nothing.
 func attachesItself(n *ledger.Node) bool { return n != nil && n.Exists && n.Reporting && !n.Managed }
 
-// Limit returns a node's slots of a driver under a policy: the lesser of the CSINode's and the policy's
-// count, minus the headroom.
+// Limit is a node's slots of a driver: the lesser of the CSINode's and the policy's count, minus the
+// headroom.
 func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 	limit := state.Limit
 	if policy.MaxSlots != nil && (limit == ledger.NoLimit || *policy.MaxSlots < limit) {
@@ -127,8 +125,8 @@ func Limit(state ledger.NodeDriver, policy ledger.Policy) int32 {
 	return max(0, limit-policy.Headroom)
 }
 
-// fresh counts the request's volumes of a driver without a slot of their own at the node. missing counts
-// those of them without any slot there, which the running count omits.
+// fresh counts volumes without an own slot at the node; missing counts those without any slot there, which
+// the running count omits.
 func (w evaluation) fresh(driver string) (fresh, missing int32) {
 	for _, need := range w.request.Needs {
 		if need.Volume.Driver != driver || !need.TakesSlot() {
@@ -154,10 +152,9 @@ func (w evaluation) takes(v ledger.VolumeID, p *ledger.VolumeOnNode) bool {
 	return w.queue.slots.takes(v, p)
 }
 
-// confirmed says whether a VolumeOnNode has a slot that is not the request's: by its attachment or
-// volumesAttached, or by another user that stays. The kubelet's volumesInUse is not enough: it also lists
-// volumes that its pods wait for, and others may have got their slots since. Pending tickets have their
-// slots only while there are enough; otherwise a request that joins a ticket is refused with it.
+// confirmed says whether a place has a slot that is not the request's. volumesInUse is not enough: it also
+// lists volumes that pods wait for. Pending tickets have slots only while there are enough; otherwise a
+// request that joins a ticket is refused with it.
 func (w evaluation) confirmed(p *ledger.VolumeOnNode, driver string) bool {
 	if p.OccupiesSlotWithoutUse() {
 		return true
@@ -204,7 +201,7 @@ func (w evaluation) tryout(node *ledger.Node, driver string) int32 {
 	return change
 }
 
-// added counts the slots for a pod tried at the node, and adds its volumes to those that stay.
+// added adds the pod's volumes to those that stay.
 func (w evaluation) added(uid, driver string, kept map[ledger.VolumeID]bool) int32 {
 	p := w.snapshot.Pod(uid)
 	if p == nil {
@@ -237,9 +234,8 @@ func (w evaluation) leavers(node *ledger.Node) []ledger.VolumeID {
 	return list
 }
 
-// vacant says whether a VolumeOnNode that the request does not need would come free: all its users are the
-// request's own, taken away by a dry run, or wait without a slot. Its attachment goes with its last user,
-// in time; a preemption may count on that.
+// vacant says whether an unneeded place would come free. Its attachment goes with its last user, in time; a
+// preemption may count on that.
 func (w evaluation) vacant(p *ledger.VolumeOnNode) bool {
 	leaves := w.detached || !p.OccupiesSlot()
 	for _, u := range p.Users {

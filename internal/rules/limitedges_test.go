@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A request's volumes without their own slot of a driver at the node, and without any slot.
 func TestFreshVolumes(t *testing.T) {
 	there := ledger.Pod{UID: "q", Version: "1", Namespace: "shop", Name: "q", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Inline: ledger.VolumeID{Driver: "d", Handle: "used"}}}}
 	for name, test := range map[string]struct {
@@ -37,7 +36,6 @@ func TestFreshVolumes(t *testing.T) {
 	}
 }
 
-// A queued ticket is told the used slots without its own.
 func TestFullToldByAQueue(t *testing.T) {
 	few := func(limit int32) ledger.Event {
 		return ledger.NodeDrivers{Node: "well", Version: "3", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: limit}}}
@@ -65,8 +63,7 @@ func TestFullToldByAQueue(t *testing.T) {
 	}
 }
 
-// A dry run frees the slots of its removed volumes, once each, except slots that others or the request
-// need.
+// A dry run frees a removed volume's slot once, unless others or the request need it.
 func TestSlotsThatADryRunFrees(t *testing.T) {
 	user := func(uid string, handles ...string) ledger.Event {
 		p := ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: "well"}
@@ -106,7 +103,6 @@ func TestSlotsThatADryRunFrees(t *testing.T) {
 	}
 }
 
-// A policy gives a request room at a new node for its number of volumes.
 func TestPoliced(t *testing.T) {
 	two := int32(2)
 	policy := ledger.Policy{Name: "few", Version: "1", Driver: "d", MaxSlots: &two}

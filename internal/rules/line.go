@@ -12,15 +12,13 @@ import (
 // Waiter is a pod without a node that Fit has refused.
 type Waiter struct {
 	Request
-	// Nodes are the nodes where the pod waits for slots. For its exclusive volumes it waits at any node.
+	// Nodes are where the pod waits for slots. For exclusive volumes it waits at any node.
 	Nodes map[ledger.NodeName]bool
 }
 
-// Line holds all waiters in the order of their rank (CompareRequests), for decisions on the same facts: the
-// pending tickets of all nodes, and pods. A ticket gets nothing that an earlier waiter could use. Pods get
-// nothing here: their volumes and slots are kept from later tickets.
-//
-// It makes a Queue for a node at the first call of At. Not safe for parallel use.
+// Line holds all pending tickets and waiting pods in the order of CompareRequests, for decisions on the
+// same facts. A ticket gets nothing that an earlier waiter could use. Pods get nothing: their share is kept
+// from later tickets. Not safe for parallel use.
 type Line struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
@@ -44,7 +42,7 @@ func (a Arbiter) Line(s ledger.Snapshot, pods []Waiter, now time.Time) *Line {
 	return l
 }
 
-// At returns the pending tickets of a node.
+// At returns a node's pending tickets.
 func (l *Line) At(n ledger.NodeName) *Queue {
 	q := l.queues[n]
 	if q == nil {
@@ -54,7 +52,7 @@ func (l *Line) At(n ledger.NodeName) *Queue {
 	return q
 }
 
-// Kept says whether the decisions so far have kept something free for a pod, by UID, from a ticket.
+// Kept says whether the decisions so far have kept something free for a pod, by UID.
 func (l *Line) Kept(uid string) bool { return l.kept[uid] }
 
 // first returns the earlier waiter, a pod or a ticket, that could use one of the ticket's volumes in its
@@ -79,8 +77,8 @@ func (q *Queue) first(w evaluation) Verdict {
 	return refuse(reasons).SeenFrom(w.request.Who.Namespace)
 }
 
-// keptForPods names the first of the pods that a volume is kept for. It is kept for all of them at the same
-// time, so that their minutes don't add up.
+// keptForPods names the first pod. The volume is kept for all at the same time, so that their minutes don't
+// add up.
 func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	var first []Reason
 	for _, pod := range q.line.wanting[need.Volume] {
@@ -95,8 +93,8 @@ func (q *Queue) keptForPods(r Request, need Need) []Reason {
 	return first
 }
 
-// firstElsewhereOf names an earlier ticket that gets a volume: at another node, or at this node if both
-// can't have it here. At this node evaluation.contends counts a ticket that was not told yet why it waits.
+// firstElsewhereOf names an earlier ticket that gets a volume at another node, or here in its place. Here
+// evaluation.contends counts a ticket that was not told yet.
 func (q *Queue) firstElsewhereOf(w evaluation, v *ledger.Volume, need Need, exclusive bool) []Reason {
 	var before []Request
 	for i := range v.OnNodes {
@@ -152,7 +150,7 @@ func (q *Queue) keptSlots(v Verdict) {
 	}
 }
 
-// Yielding lists the tickets that alone keep a pod from a node: once they have yielded, the pod fits.
+// Yielding lists the tickets that alone keep a pod from a node.
 func (a Arbiter) Yielding(s ledger.Snapshot, r Request, n ledger.NodeName, now time.Time) []ledger.TicketID {
 	w := evaluation{arbiter: a, snapshot: s, request: r, node: n, now: now, yielded: true}
 	if !r.ofPod() || !w.fit().Allowed() {

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// lockStep decides everything on the same facts and writes afterwards: the tickets' nodes and verdicts.
-// With again, the second decision uses the outcome of the first.
+// lockStep decides everything on the same facts, and writes afterwards.
 func (c *cluster) lockStep(again bool) bool {
 	s, did := c.snapshot(), false
 	type decided struct {
@@ -70,7 +69,6 @@ func (c *cluster) nodes() []ledger.NodeName {
 	return names
 }
 
-// crowd is a small random world in which many tickets leave their node to Moorage.
 func crowd(seed int64) *script {
 	r := rand.New(rand.NewSource(seed))
 	s := newScript()
@@ -107,7 +105,6 @@ func crowd(seed int64) *script {
 	return s
 }
 
-// Tickets for any node come to rest, also if all decisions are made in lock-step: no two follow each other.
 func TestPlacedTicketsComeToRest(t *testing.T) {
 	for seed := range int64(1500) {
 		for name, round := range map[string]func(*script) bool{
@@ -129,7 +126,6 @@ func TestPlacedTicketsComeToRest(t *testing.T) {
 	}
 }
 
-// rests plays rounds until nothing moves. In a world that never rests, s.out has the last two rounds.
 func rests(s *script, round func(*script) bool) bool {
 	for range 100 {
 		if !round(s) {

@@ -13,14 +13,12 @@ import (
 type FenceDue struct {
 	Driver string
 	Class  string        // the NetworkFenceClass in the policy
-	Left   time.Duration // until the fence is due; 0: now
+	Left   time.Duration // until due; 0: now
 	Brake  Brake         // stops that time
 }
 
-// NetworkFencesDue lists the fences for a node by driver, with their times: the driver's policy has such a
-// time, and a volume of the driver is or may be at the node. A fence stops pods that may run: its time
-// stops while too many nodes are unreachable, as that of AfterUnreachable does. No fence is due if the
-// out-of-service taint frees the volumes anyway.
+// NetworkFencesDue lists a node's fences by driver, with their times. A fence stops pods that may run: too
+// many unreachable nodes stop its time. No fence is due if the out-of-service taint frees the volumes.
 func NetworkFencesDue(s ledger.Snapshot, n *ledger.Node, now time.Time) []FenceDue {
 	if n == nil || !n.Exists || ready(n) || outOfService(n, now).over() {
 		return nil
@@ -53,26 +51,25 @@ func driversAt(n *ledger.Node) []string {
 	return list
 }
 
-// CutMachine is a machine at the time when a driver's storage cut it off.
+// CutMachine is a machine when a driver's storage cut it off.
 type CutMachine struct {
 	Driver             string
 	Node               ledger.NodeName
 	NodeUID            string
-	SystemUUID, BootID string // empty: its kubelet had not reported it
-	// Look is the number with which its moorage-node was asked to look, after the node was Ready again; 0:
-	// not asked. LookSince is the node's ReadySince then, and LookWord the UID of the NodeMountReport: after
-	// another outage, or from another NodeMountReport, the answer does not count.
+	SystemUUID, BootID string // empty: not reported by its kubelet
+	// Look is the number of the question to its moorage-node, after the node was Ready again; 0: not asked.
+	// LookSince is the node's ReadySince then, and LookWord the NodeMountReport's UID: if either changes,
+	// the answer does not count.
 	Look, LookSince int64
 	LookWord        string
 }
 
-// IsAnother says whether a node names another machine than the one that was cut off, if its kubelet had
-// reported that one.
+// IsAnother says whether a node names another machine than the cut-off one, if known.
 func (m CutMachine) IsAnother(n *ledger.Node) bool {
 	return m.SystemUUID != "" && n.SystemUUID != m.SystemUUID
 }
 
-// Unfencing is the permitted action for a machine that was cut off.
+// Unfencing is the permitted action for a cut-off machine.
 type Unfencing uint8
 
 const (
@@ -84,12 +81,11 @@ const (
 	MayUnfence
 )
 
-// MayUnfenceMachine says whether a machine that was cut off may reach the storage again. Its volumes may be
-// at other nodes by now, and an older mount would write to them. Therefore one of these is required: the
-// machine has booted since, as the same Ready Node of the same machine shows (ledger.Snapshot.BootOver); or
-// its moorage-node has looked after it became Ready and found nothing of the driver. The kubelet's
-// volumesInUse does not tell: it also names volumes that its pods want. A Node that is deleted or made
-// again shows nothing: a person decides.
+// MayUnfenceMachine says whether a cut-off machine may reach the storage again. Its volumes may be
+// elsewhere by now, and an older mount would write to them: the same machine must have booted since
+// (ledger.Snapshot.BootOver), or its moorage-node has looked since Ready and found nothing of the driver.
+// volumesInUse does not tell: it also names wanted volumes. For a Node that is deleted or made again a
+// person decides.
 func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing {
 	n := s.Node(m.Node)
 	of := func(v ledger.VolumeID) bool { return v.Driver == m.Driver }
@@ -103,7 +99,7 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 		return MayUnfence
 	case n.Answers() && (slices.ContainsFunc(n.Word.Has, of) || n.Word.UnlistsOf(m.Driver)):
 		return StaysFenced
-	case n.BootID != m.BootID: // the boot is unknown, or another node has that systemUUID too
+	case n.BootID != m.BootID: // unknown boot, or a second node with that systemUUID
 		return StaysFenced
 	case unresponsive(n, now):
 		return StaysFenced
@@ -115,8 +111,7 @@ func MayUnfenceMachine(s ledger.Snapshot, m CutMachine, now time.Time) Unfencing
 	return MayUnfence
 }
 
-// cutOff lists the volumes that can't be mounted at a node that is Ready again: their driver's storage has
-// cut its machine off and not let it in yet.
+// cutOff lists the volumes whose storage still cuts off the machine of a node that is Ready again.
 func (w evaluation) cutOff() []Reason {
 	n := w.snapshot.Node(w.node)
 	if !ready(n) || len(n.CutOff) == 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A storage must cut off an unreachable node for the driver of a volume there, if the driver's policy has a
-// class and a time, and the node is not cut off yet.
+// Due if the policy of a volume's driver has a class and a time, and the node is unreachable.
 func TestNetworkFencesDue(t *testing.T) {
 	policy := func(class string, after *time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p", Version: "1", Driver: "d", NetworkFence: ledger.NetworkFence{Class: class, After: after}}
@@ -55,8 +54,7 @@ func TestNetworkFencesDue(t *testing.T) {
 	}
 }
 
-// A machine that was cut off is let in when its boot is over, or when its moorage-node has looked since and
-// found nothing of the driver.
+// After its boot, or when its moorage-node has looked since and found nothing of the driver.
 func TestMayUnfenceMachine(t *testing.T) {
 	cut := CutMachine{Driver: "d", Node: "well", NodeUID: "w2", SystemUUID: "m", BootID: "b"}
 	was := func(change func(*CutMachine)) CutMachine {
@@ -119,7 +117,6 @@ func TestMayUnfenceMachine(t *testing.T) {
 	}
 }
 
-// A volume can't be mounted at a Ready node that its driver's storage has cut off by policy.
 func TestWhatIsCutOff(t *testing.T) {
 	cut := func(drivers ...string) ledger.Event {
 		return nodeAs("well", func(n *ledger.NodeState) { n.CutOff = drivers })

@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// NewNode returns the reasons that would keep a request from a new node: nothing is there yet, and each
-// driver has room, except for a policy's limit. A refused request waits for its claims and volumes, or for
-// their holders; more nodes don't help.
+// NewNode is why a request would not fit a new, empty node. Then more nodes don't help: the request waits
+// for claims, volumes or their holders.
 func (a Arbiter) NewNode(s ledger.Snapshot, r Request, now time.Time) Verdict {
 	return evaluation{arbiter: a, snapshot: s, request: r, now: now}.newNode()
 }
@@ -20,11 +19,8 @@ func (w evaluation) newNode() Verdict {
 	return refuse(append(w.reasonsBesideRoom(), w.policed()...)).SeenFrom(w.request.Who.Namespace)
 }
 
-// Nowhere says whether a request fits no existing node and no new node. Its reasons are those of NewNode.
-// It is false if a node is allowed, or a new one would be, also after tickets have yielded.
-//
-// It judges only nodes that the reasons name, unless the reasons include a policy's limit: an exclusive
-// volume may be kept from all nodes except its own.
+// Nowhere says whether a request fits neither an existing nor a new node, also after tickets have yielded.
+// It judges only nodes that the reasons (NewNode's) name, unless they include a policy's limit.
 func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, bool) {
 	v := a.NewNode(s, r, now)
 	if v.Allowed() || (evaluation{arbiter: a, snapshot: s, request: r, now: now, yielded: true}).newNode().Allowed() {
@@ -40,8 +36,7 @@ func (a Arbiter) Nowhere(s ledger.Snapshot, r Request, now time.Time) (Verdict, 
 	})
 }
 
-// There says whether a node is in the cluster: it has a Node or a CSINode. Fit does not ask this, since
-// schedulers ask about existing nodes.
+// There says whether a node has a Node or a CSINode. Fit omits this check.
 func There(s ledger.Snapshot, name ledger.NodeName) bool {
 	n := s.Node(name)
 	return n != nil && (n.Exists || n.CSINode)

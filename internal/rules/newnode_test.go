@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// newNode is absent from random worlds.
 const newNode = ledger.NodeName("new")
 
 func codesOf(v rules.Verdict) map[ledger.Code]bool {
@@ -24,8 +23,7 @@ func codesOf(v rules.Verdict) map[ledger.Code]bool {
 	return codes
 }
 
-// TestNewNodeTwin adds a node to random worlds and compares NewNode's earlier answer with Fit for each pod,
-// and Nowhere with Fit at each node.
+// Compares NewNode's earlier answer with Fit for each pod at an added node.
 func TestNewNodeTwin(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := newWorld(proptest.Bytes(t, 500))
@@ -54,7 +52,7 @@ func TestNewNodeTwin(t *testing.T) {
 	})
 }
 
-// A policy's limit holds at new nodes too. A volume that is somewhere may stay.
+// A policy's limit holds at new nodes too.
 func TestPolicyLeavesNewNodesNoRoom(t *testing.T) {
 	none := int32(0)
 	w := newWorld(nil)

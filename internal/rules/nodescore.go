@@ -8,7 +8,7 @@ import (
 
 // Weights are the preferences of Rank; only their proportions matter. Zero means DefaultWeights.
 type Weights struct {
-	Held    int64 // the node that has the volume for a user
+	Held    int64 // the node with the volume for a user
 	Near    int64 // a node where the volume still is
 	Balance int64 // free slots
 }
@@ -16,11 +16,11 @@ type Weights struct {
 // DefaultWeights prefer the volume's location to free room.
 func DefaultWeights() Weights { return Weights{Held: 100, Near: 60, Balance: 20} }
 
-// MaxRank is the best value of Rank, as in kube-scheduler's node scores.
+// MaxRank is the best Rank, as in kube-scheduler.
 const MaxRank = 100
 
-// Rank scores a node for a request from 0 to MaxRank, higher is better: by the location of the volumes
-// first, then by free slots after the placement.
+// Rank scores a node for a request from 0 to MaxRank (best), by the volumes' location, then by free slots
+// afterwards.
 func (a Arbiter) Rank(s ledger.Snapshot, r Request, n ledger.NodeName, weights Weights) int64 {
 	if weights == (Weights{}) {
 		weights = DefaultWeights()

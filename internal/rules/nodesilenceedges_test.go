@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A node is unresponsive without moorage-node, with a report of another boot, or if it owes an answer or
-// can't be asked for longer than the patience.
+// Unresponsive: no moorage-node, a report of another boot, or an answer owed longer than the patience.
 func TestUnresponsiveNode(t *testing.T) {
 	refused := ledger.LookRefused{Node: "well"}
 	for name, test := range map[string]struct {
@@ -35,7 +34,6 @@ func TestUnresponsiveNode(t *testing.T) {
 	}
 }
 
-// A volume is staged if the node has found it after the question, or if an old report has it as forgotten.
 func TestWhatCountsAsStaged(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	for name, test := range map[string]struct {
@@ -60,8 +58,6 @@ func TestWhatCountsAsStaged(t *testing.T) {
 	}
 }
 
-// A detach that waits for a node's report checks again when the patience is over, unless the node is
-// unresponsive.
 func TestNobodyWaitsForTheSilent(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts   []ledger.Event
@@ -81,8 +77,6 @@ func TestNobodyWaitsForTheSilent(t *testing.T) {
 	}
 }
 
-// The silence of a node says how long and until when its Lease could not be read, whether it can be now,
-// and since when it stands still.
 func TestSilenceTellsOfTheLease(t *testing.T) {
 	unread := func(n *ledger.Node) { n.Unread, n.ReadAgain = 30*time.Second, time.Unix(170, 0) }
 	for name, test := range map[string]struct {
@@ -109,8 +103,7 @@ func TestSilenceTellsOfTheLease(t *testing.T) {
 	}
 }
 
-// The hold's progress of a rule names the Node. If none was seen, it names the Node that an earlier process
-// named.
+// If this process saw no Node, the hold names the Node of an earlier process.
 func TestKeptOutageNamesItsNode(t *testing.T) {
 	unseen := silentNode(func(n *ledger.Node) { n.UID, n.Exists = "", false })
 	for name, test := range map[string]struct {
@@ -136,8 +129,7 @@ func TestKeptOutageNamesItsNode(t *testing.T) {
 	}
 }
 
-// A time begins anew at the end of its brake, unless it began later. Without a brake it continues an
-// earlier process's count.
+// A time begins anew after its brake; otherwise it continues an earlier process's count.
 func TestTimeBeginsAnewAfterABrake(t *testing.T) {
 	policy := ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterUnreachable: new(2 * time.Minute)}
 	lifted := []ledger.Event{policy, ledger.NodeState{Name: "fourth", UID: "f", Version: "1"}, nodeAs("third", silent), nodeAs("third", func(n *ledger.NodeState) { n.Version = "7" })}

@@ -8,26 +8,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A kubelet that was killed during an unmount may have forgotten the volume: it is staged, and in no list
-// of the API. Only moorage-node sees it. Therefore, where moorage-node runs, the volume first leaves
-// volumesAttached, after which the kubelet mounts it no more. Then the node is asked to look, with a new
-// number. The detach continues after moorage-node has looked and found nothing of the volume. If it falls
+// A kubelet killed during an unmount may have forgotten a staged volume, so that only moorage-node sees it.
+// Where that runs, the volume first leaves volumesAttached, and the kubelet mounts it no more. Then the
+// node is asked to look, with a new number. The detach continues after it has found nothing. If it falls
 // silent, a volume that it had named as forgotten stays (docs/decisions/0053).
 
-// LookPatience is how long a node's moorage-node may owe an answer before it counts as silent. It looks as
-// soon as it is asked.
+// LookPatience is the time for a moorage-node's answer before it counts as silent.
 const LookPatience = 30 * time.Second
 
-// The pauses after a question that the API server refused: each is as long as the refusals had lasted up to
-// then.
+// The pauses after refused questions, each as long as the refusals so far.
 const (
 	firstAskPause   = 5 * time.Second
 	longestAskPause = 5 * time.Minute
 )
 
-// vacantFor is how long an unknown volume must be absent before the node looks a second time. After an
-// unstage a kubelet holds the volume for attached until its next check, every 0.1 s, and may mount it until
-// then without volumesAttached. It lists a volume that it is to use in volumesInUse within 10 s.
+// vacantFor is an unknown volume's absence before the second look. After an unstage a kubelet may mount it
+// without volumesAttached until its next check, every 0.1 s. It lists a volume to use in volumesInUse
+// within 10 s.
 const vacantFor = 15 * time.Second
 
 // unsaid is why the kubelet's word is not enough if moorage-node's report is required.
@@ -44,12 +41,11 @@ func whyUnsaid(n *ledger.Node, v ledger.VolumeID, now time.Time) string {
 	return unsaid
 }
 
-// requiresWord says whether the silence of moorage-node about a volume counts as use. moorage-node reads no
-// records of volumes without VolumeAttachments.
+// requiresWord: moorage-node reads no records of volumes without VolumeAttachments.
 func (a Arbiter) requiresWord(v *ledger.Volume) bool { return a.RequireNodeReport && !v.ID.NoAttach() }
 
-// unresponsive says whether a node gives no answer: its report is not about the present Node and boot, or
-// it has owed an answer, or could not be asked, for too long.
+// unresponsive: the report is not about the present Node and boot, or the node has not answered, or could
+// not be asked, for too long.
 func unresponsive(n *ledger.Node, now time.Time) bool {
 	return !n.Answers() || overdue(n.AskedAt, now) || overdue(n.RefusedSince, now)
 }
@@ -64,28 +60,25 @@ func askPause(n *ledger.Node, now time.Time) time.Duration {
 	return min(max(n.RefusedAt.Sub(n.RefusedSince), firstAskPause), longestAskPause) - now.Sub(n.RefusedAt)
 }
 
-// saysNothing says whether a node can't report that a volume is absent: it is unresponsive, or can't read
-// everything that may concern the volume.
+// saysNothing: the node is unresponsive, or can't read everything that may concern the volume.
 func saysNothing(n *ledger.Node, v ledger.VolumeID, now time.Time) bool {
 	return unresponsive(n, now) || !n.SpeaksOf(v)
 }
 
-// sawNothing says whether a node that can't read everything has looked after the question and not found the
-// volume.
+// sawNothing: a node that can't read everything has looked and not found the volume.
 func sawNothing(n *ledger.Node, v ledger.VolumeID, p *ledger.VolumeOnNode) bool {
 	return !n.SpeaksOf(v) && n.Looked(p.Proof.Look) && !n.SaysHas(v)
 }
 
-// staged says whether the node found the volume after the question, or had found it before it fell silent.
+// staged: the node found the volume after the question, or before it fell silent.
 func staged(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) bool {
 	n := s.Node(p.Node)
 	return n.Looked(p.Proof.Look) && n.SaysHas(v.ID) || stagedByOldWord(n, v.ID, p, now)
 }
 
-// stagedByOldWord says whether the report of a silent node names a volume that the kubelet had forgotten by
-// then. Silence takes no knowledge away: the report is of this Node and boot, and no kubelet unmounts such
-// a volume. The volumes that the kubelet knew then are in its own reports since, which count as at an
-// unresponsive node.
+// stagedByOldWord says whether a silent node's report names a volume that the kubelet had forgotten. The
+// report stays valid: no kubelet unmounts such a volume. The other volumes are in the kubelet's own reports
+// since.
 func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.VolumeOnNode, now time.Time) bool {
 	return p.Proof.Stage >= ledger.ProofUnreported && n.Answers() && unresponsive(n, now) && !n.Looked(p.Proof.Look) && n.SaysHas(v) && n.Word.Forgot(v)
 }
@@ -94,12 +87,11 @@ func stagedByOldWord(n *ledger.Node, v ledger.VolumeID, p *ledger.VolumeOnNode, 
 const oldWord = "moorage-node does not answer since then, so that this may be old: see that its pod runs there. " +
 	"If it is gone for good, see at the node that nothing of the volume is mounted, and delete the NodeMountReport"
 
-// lastWord is the detail of StagedAtNode for an unknown volume that the node was not asked about: while its
-// report names the volume it is not asked, so that its silence would go unseen.
+// lastWord is for an unknown volume. While the report names it the node is not asked, so that its silence
+// would go unseen.
 const lastWord = "moorage-node has not been asked since, so that this may be old if its pod does not run there"
 
-// stayingAt completes the reason of a volume that is staged at a node. The detail is the age of a report
-// that is not new.
+// stayingAt adds the age of an old report.
 func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, reason Reason, now time.Time) Reason {
 	n := s.Node(p.Node)
 	reason.Code = StagedAtNode
@@ -112,8 +104,7 @@ func stayingAt(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, reas
 	return reason
 }
 
-// saidGone says whether the node has looked after the question, has seen everything, and has not found the
-// volume.
+// saidGone: the node has looked after the question, has seen everything, and has not found the volume.
 func saidGone(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	n := s.Node(p.Node)
 	return n.Looked(p.Proof.Look) && n.SpeaksOf(v.ID) && !n.SaysHas(v.ID)
@@ -124,12 +115,11 @@ func (a Arbiter) unsaid(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnN
 	return a.requiresWord(v) && !saidGone(s, v, p) && saysNothing(s.Node(p.Node), v.ID, now)
 }
 
-// asksNode says whether a detach has to wait for the node's report, after the volume has left its
-// volumesAttached, and plans the question. No question is needed if the node itself reported that the
-// volume came and went, or if it is unresponsive and its last report does not name the volume as forgotten
-// (otherwise SafeToDetach refuses). A node that can't read everything is asked as well: the volume may be
-// in the readable part. The question is always needed if the report is required, or if the volume
-// is unknown; in that case the node has to look twice.
+// asksNode says whether a detach has to wait for the node's report, and plans the question. It is always
+// needed if the report is required, or, with two looks, for an unknown volume. Otherwise none is needed if
+// the node itself reported that the volume came and went, or if it is unresponsive and did not name the
+// volume as forgotten (else SafeToDetach refuses). A node that can't read everything is asked: the volume
+// may be in the readable part.
 func (p *detachPlan) asksNode(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	unknown := p.isUnknown(place)
 	required := unknown || p.requiresWord(p.volume)
@@ -165,14 +155,13 @@ func (p *detachPlan) asksAgain(node *ledger.Node, place *ledger.VolumeOnNode, va
 	return true
 }
 
-// emptied says whether a node has looked twice for an unknown volume since it left volumesAttached, and
-// found nothing. It is no longer unknown then, and the hold must say so before the detach continues.
+// emptied says whether a node has looked twice for an unknown volume and found nothing. The hold must say
+// that before the detach continues.
 func (p *planning) emptied(place *ledger.VolumeOnNode) bool {
 	return place.Proof.Again && p.snapshot.IsUnknownHere(p.volume, place) && saidGone(p.snapshot, p.volume, place)
 }
 
-// ask plans a question to a node, or a check when the pause after a refused question ends or the patience
-// does. vacant is set for a second look: since when nothing is there.
+// ask plans a question, or a check at the end of a pause or the patience. vacant is set for a second look.
 func (p *detachPlan) ask(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, vacant time.Time) {
 	if left := askPause(node, p.now); left > 0 {
 		p.recheck(left)
@@ -186,8 +175,7 @@ func (p *detachPlan) ask(node *ledger.Node, place *ledger.VolumeOnNode, va *ledg
 	p.add(step)
 }
 
-// askAgain plans the next question to a node that can't be asked, if a volume may not leave it without the
-// answer.
+// askAgain plans a question to a node that can't be asked, if the volume must wait for the answer.
 func (p *detachPlan) askAgain(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	if node.Answers() && !node.RefusedSince.IsZero() && !place.InUse && !p.volume.ID.NoAttach() {
 		p.ask(node, place, va, time.Time{})

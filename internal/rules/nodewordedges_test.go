@@ -9,12 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// machineSpeaks is node well with a moorage-node whose report differs from says by changes.
 func machineSpeaks(changes ...func(*ledger.NodeWord)) []ledger.Event {
 	return []ledger.Event{again(), madeAt("well"), says(changes...)}
 }
 
-// asked has a report owe the answer to a look; hasLooked answers it.
 func asked(w *ledger.NodeWord)     { w.Look = 1 }
 func hasLooked(w *ledger.NodeWord) { w.Look, w.Looked = 1, 1 }
 func partly(w *ledger.NodeWord)    { w.Whole = false }
@@ -23,8 +21,7 @@ func ofBoot(boot string) func(*ledger.NodeWord) {
 	return func(w *ledger.NodeWord) { w.BootID = boot }
 }
 
-// A report says that a volume is gone only if the node has looked after the question, has read everything
-// about it, and does not name it.
+// A volume is gone only if the node looked after the question, read everything, and does not name it.
 func TestWhatAWordSays(t *testing.T) {
 	for name, test := range map[string]struct {
 		word          []func(*ledger.NodeWord)
@@ -53,8 +50,6 @@ func TestWhatAWordSays(t *testing.T) {
 	}
 }
 
-// The report of a silent node still names a volume that the kubelet had forgotten by then, once the volume
-// has left volumesAttached.
 func TestStagedByOldWord(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	for name, test := range map[string]struct {
@@ -83,8 +78,7 @@ func TestStagedByOldWord(t *testing.T) {
 	}
 }
 
-// If moorage-node's report is required, its silence counts as use. This excludes volumes without a
-// VolumeAttachment.
+// If the report is required, silence counts as use, except for volumes without a VolumeAttachment.
 func TestRequiredWord(t *testing.T) {
 	for name, test := range map[string]struct {
 		required bool
@@ -113,7 +107,6 @@ func TestRequiredWord(t *testing.T) {
 	}
 }
 
-// The message about a staged volume has the age of the report.
 func TestWhatIsToldOfAStagedVolume(t *testing.T) {
 	late := auditTime.Add(LookPatience)
 	older := func(w *ledger.NodeWord) { asked(w); forgot(w) }
@@ -138,8 +131,7 @@ func TestWhatIsToldOfAStagedVolume(t *testing.T) {
 	}
 }
 
-// A node found a pod record that may be of a volume: it has not reported that this volume is gone, but
-// other volumes are.
+// A found pod record may be of this volume: it is not gone, other volumes are.
 func TestUnreadIsNotGone(t *testing.T) {
 	v, other := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "d", Handle: "o"}
 	l := ledger.New()
@@ -157,8 +149,6 @@ func TestUnreadIsNotGone(t *testing.T) {
 	}
 }
 
-// The questions of a detach to a node after the volume has left volumesAttached, and the answers that it
-// waits for: none if the node is unresponsive.
 func TestAsksNode(t *testing.T) {
 	doubts := func(changes ...func(*ledger.NodeWord)) []ledger.Event { return inDoubt(says(changes...)) }
 	for name, test := range map[string]struct {
@@ -206,8 +196,6 @@ func TestAsksNode(t *testing.T) {
 	}
 }
 
-// A node looks a second time for an unknown volume after it was absent for a while, or at once in a hurried
-// controller.
 func TestAsksAgain(t *testing.T) {
 	looked := func(at time.Duration) func(*ledger.Ledger) {
 		return func(l *ledger.Ledger) {
@@ -251,7 +239,7 @@ func TestAsksAgain(t *testing.T) {
 	}
 }
 
-// The doubt is over only after a node has looked twice, in the right boot, and still reports nothing.
+// The doubt ends after two looks in the right boot that report nothing.
 func TestEmptied(t *testing.T) {
 	twice := ledger.Proof{Look: 1, Again: true}
 	for name, test := range map[string]struct {
@@ -275,8 +263,7 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
-// After a refused question the next one waits. It is checked when the pause ends or the patience does,
-// whichever comes first.
+// After a refused question the next waits for the pause or the patience, whichever ends first.
 func TestAskAfterARefusal(t *testing.T) {
 	refused := func(since, last time.Duration) func(*ledger.Ledger) {
 		return func(l *ledger.Ledger) {
@@ -316,8 +303,6 @@ func TestAskAfterARefusal(t *testing.T) {
 	}
 }
 
-// A refused question about a volume that needs the answer is followed by another, unless the kubelet keeps
-// the volume there or the node is unresponsive.
 func TestAskAgain(t *testing.T) {
 	used := func(p *ledger.VolumeOnNode) { p.InUse = true }
 	same := func(*ledger.VolumeOnNode) {}

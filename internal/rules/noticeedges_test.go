@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A ticket that was asked to let go has thirty seconds. A request by a clock that is more than a second
-// ahead does not count.
+// A ticket has thirty seconds. A request by a clock more than a second ahead does not count.
 func TestNoticeLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		since    int64
@@ -54,7 +53,6 @@ func TestNoticeLeft(t *testing.T) {
 	}
 }
 
-// A ticket's holder may use an attached volume, as this process saw or the hold says of that node.
 func TestMayBeUnlisted(t *testing.T) {
 	ticket := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}}}
 	pod := ledger.Hold{Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// While a driver's permitted number of attaches and detaches is in flight, others wait for a worker, except
-// begun or otherwise blocked work.
+// At the driver's limit attaches and detaches wait, except begun or otherwise blocked work.
 func TestNoFreeWorker(t *testing.T) {
 	another := ledger.VolumeID{Driver: "d", Handle: "another"}
 	busy := []ledger.Event{
@@ -55,7 +54,7 @@ func TestNoFreeWorker(t *testing.T) {
 	}
 }
 
-// A detach that the driver has not answered for an hour occupies no worker: others wait for something else.
+// A detach without an answer for an hour occupies no worker.
 func TestNoFreeWorkerOfAHungDetach(t *testing.T) {
 	another := ledger.VolumeID{Driver: "d", Handle: "another"}
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive),

@@ -10,32 +10,30 @@ import (
 
 // silence is a time without a sign of the kubelet of a node that is not Ready.
 type silence struct {
-	since time.Time     // its start, or the first moment that this process saw
+	since time.Time     // or the first moment that this process saw
 	until time.Time     // its last known moment
-	whole bool          // this process has seen it begin
-	least time.Duration // the length that proves that the kubelet does not live
-	// unread is its part during which the node's Lease could not be read, and again is the last end of
-	// that. In this part the API server answered no request, so that a returning kubelet could not be
-	// heard.
+	whole bool          // this process saw it begin
+	least time.Duration // a length that proves the kubelet dead
+	// unread is its part with an unreadable Lease, and again the last end of that: the API server answered
+	// no request, so that a returning kubelet could not be heard.
 	unread time.Duration
 	again  time.Time
-	// read is when this process first saw the Lease stand still, if it missed the start of the silence: the
-	// API server may have been away before. deaf says that the Lease can't be read now.
+	// read is when this process, without the start, first saw the Lease stand still. deaf: the Lease can't
+	// be read now.
 	read time.Time
 	deaf bool
 }
 
-// silenceOf returns how long this process has seen a node that is not Ready silent. Ready=Unknown comes
-// from the node controller after silence; a deleted Node has no kubelet. Ready=False may come from a living
-// kubelet, for example with a broken network plugin, or be its last write: only a Lease that was read and
-// stands still tells.
+// silenceOf is how long this process has seen a not Ready node silent. Ready=Unknown comes from the node
+// controller after silence; a deleted Node has no kubelet. Ready=False may come from a living kubelet, or
+// be its last write: only a Lease that was read and stands still tells.
 func silenceOf(n *ledger.Node, now time.Time) silence {
 	if n == nil {
 		return silence{until: now}
 	}
 	quiet := silence{since: later(n.NotReady, n.Heard), until: now, whole: n.SawFail || !n.Heard.IsZero()}
 	if !n.Heard.IsZero() || n.Exists && n.Ready == ledger.ReadyFalse {
-		quiet.least = leaseGrace // each kubelet is silent between two renewals
+		quiet.least = leaseGrace // the usual silence between two renewals
 	}
 	if n.Exists && n.Ready == ledger.ReadyFalse {
 		quiet.since, quiet.until = later(quiet.since, n.RenewedAt), n.LeaseRead
@@ -65,11 +63,11 @@ type timing struct {
 	rule  string
 	limit time.Duration
 	silence
-	continues bool // an earlier process may have seen more of it
+	continues bool // an earlier process may have seen more
 }
 
-// run returns the progress of the time: the part that this process saw, or if it missed the start, an
-// earlier process's measure of the same outage plus the time since it was read.
+// run is the time's progress: the part that this process saw, or an earlier process's measure of the same
+// outage plus the time since it was read.
 func (t timing) run(v *ledger.Volume, n *ledger.Node, now time.Time) forcing {
 	seen := t.seen()
 	if t.continues {
@@ -91,7 +89,7 @@ func (t timing) seen() time.Duration {
 	return t.heardFrom(t.since)
 }
 
-// heardFrom is how long the node was silent since a time while it could have been heard.
+// heardFrom counts only the time in which the node could have been heard.
 func (t silence) heardFrom(since time.Time) time.Duration {
 	silent := t.until.Sub(since)
 	if t.again.After(since) {
@@ -100,8 +98,7 @@ func (t silence) heardFrom(since time.Time) time.Duration {
 	return max(0, silent)
 }
 
-// unheard is how long this process may have missed a living kubelet: it has not seen the Lease stand still
-// for long enough, because the process is new, or the Lease could not or can't be read.
+// unheard is how long this process may have missed a living kubelet, being new or unable to read the Lease.
 func (t silence) unheard() time.Duration {
 	left := time.Duration(0)
 	if from := later(t.read, t.again); !from.IsZero() {
@@ -126,10 +123,9 @@ func (t timing) progress(seen time.Duration, now time.Time) forcing {
 	return f
 }
 
-// sameOutage says whether a node has been silent since an earlier process's measure. For an existing Node
-// its UID, the time of its condition Ready and its Lease tell, once the Lease is read in this outage. For a
-// Node that was already deleted, it is enough that this process saw no Node with another UID; whether one
-// existed before this process began is unknown (residual risks in docs/internals/invariants.md).
+// sameOutage says whether a node has been silent since an earlier process's measure. Without its Lease,
+// read in this outage, that is unknown. For a deleted Node it is enough that this process saw no Node with
+// another UID (residual risks in docs/internals/invariants.md).
 func sameOutage(was ledger.Force, n *ledger.Node) bool {
 	switch {
 	case n == nil || n.UID == "":
@@ -142,8 +138,7 @@ func sameOutage(was ledger.Force, n *ledger.Node) bool {
 	return n.ReadySince != 0 && was.Since == n.ReadySince && !leaseUnread(n) && was.Renewed == n.Renewed
 }
 
-// leaseUnread says whether the Lease of a node that is not Ready is unread since then: an earlier process's
-// outage may or may not be the same.
+// leaseUnread: an earlier process's outage may or may not be the same.
 func leaseUnread(n *ledger.Node) bool { return n != nil && n.Exists && n.RenewedAt.IsZero() }
 
 // mayContinue says whether an earlier process's measure may be of the present outage, with the node's Lease
@@ -168,8 +163,7 @@ func outageOver(was ledger.Force, n *ledger.Node) bool {
 	return was.Renewed != 0 && !n.RenewedAt.IsZero() && was.Renewed != n.Renewed
 }
 
-// outage is a VolumeHold's record of a rule's time, in whole seconds as the API has it, from which another
-// process continues.
+// outage is a VolumeHold's record of a rule's time, in whole seconds, for another process.
 func outage(v *ledger.Volume, p *ledger.VolumeOnNode, n *ledger.Node, f forcing) *ledger.Force {
 	kept := &ledger.Force{Rule: f.Rule, Node: p.Node, Elapsed: f.Elapsed.Truncate(f.Step)}
 	if f.over() {

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// silentNode is not Ready since 100, with a Lease that was read from 90 to 150.
 func silentNode(change func(*ledger.Node)) *ledger.Node {
 	n := &ledger.Node{
 		NodeState: ledger.NodeState{Name: "n1", UID: "u1", Ready: ledger.ReadyUnknown, ReadySince: 40},
@@ -20,8 +19,7 @@ func silentNode(change func(*ledger.Node)) *ledger.Node {
 	return n
 }
 
-// A silence counts from its start in this process, or the kubelet's last sign; after Ready=False, only as
-// far as the Lease stood still.
+// After Ready=False a silence counts only as far as the Lease stood still.
 func TestSilence(t *testing.T) {
 	now := time.Unix(200, 0)
 	for name, test := range map[string]struct {
@@ -56,8 +54,7 @@ func unix(t time.Time) int64 {
 	return t.Unix()
 }
 
-// An earlier leader's measure continues only if the outage is known to be the same. Its fences end only if
-// the outage is known to be over.
+// An earlier measure continues only in the same outage; fences end only if that is known to be over.
 func TestOutages(t *testing.T) {
 	measured := ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7}
 	of := func(change func(*ledger.Force)) ledger.Force {
@@ -101,8 +98,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// Whether an earlier leader's measure continues is open only until the node's Lease is read, and only if
-// the outage may be the same.
+// It is open only until the Lease is read.
 func TestOutageThatMayContinue(t *testing.T) {
 	measured := func(change func(*ledger.Force)) *ledger.Force {
 		f := ledger.Force{Rule: AfterPodGone, Node: "n1", NodeUID: "u1", Since: 40, Renewed: 7}
@@ -132,7 +128,7 @@ func TestOutageThatMayContinue(t *testing.T) {
 	}
 }
 
-// A rule's time is reported in twelve steps of whole seconds, each half a minute or more.
+// Twelve steps of whole seconds, each half a minute or more.
 func TestStepsOfARule(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{
 		0: 30 * time.Second, time.Minute: 30 * time.Second, 6 * time.Minute: 30 * time.Second, 10 * time.Minute: 50 * time.Second,
@@ -145,7 +141,6 @@ func TestStepsOfARule(t *testing.T) {
 	}
 }
 
-// A hold keeps from a rule's time what another leader needs to continue, at the written precision.
 func TestKeptOutage(t *testing.T) {
 	place, f := &ledger.VolumeOnNode{Node: "n1"}, forcing{Rule: AfterPodGone, Elapsed: 95 * time.Second, Left: 265 * time.Second, Limit: 6 * time.Minute, Step: 30 * time.Second}
 	over := f
@@ -170,8 +165,7 @@ func TestKeptOutage(t *testing.T) {
 	}
 }
 
-// A rule's time is the part that this process saw, or more if another process measured the same outage
-// before.
+// This process's part of the time counts, or more if another process measured the same outage.
 func TestRunOfARule(t *testing.T) {
 	now := time.Unix(1000, 0)
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -226,7 +220,6 @@ func TestRunOfARule(t *testing.T) {
 	}
 }
 
-// Each fact of a node that Fit reads makes a request worth another try.
 func TestAlike(t *testing.T) {
 	node := func(change func(*ledger.Node)) *ledger.Node {
 		n := silentNode(func(*ledger.Node) {})
@@ -269,8 +262,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// A VolumeHold lists a limited number of requesters by name: an etcd object has a bound, and all
-// controllers write the same list.
+// An etcd object has a bound, and all controllers write the same list.
 func TestRequestersAreBounded(t *testing.T) {
 	var list []ledger.Requester
 	for i := range 3 * maxListed {

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// How long the Node of a granted ticket is deleted, as this process or an earlier one saw it.
 func TestNodeGoneOfATicket(t *testing.T) {
 	granted := func(changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", ledger.TypeManual, "dead", append([]func(*ledger.Ticket){grantedNow}, changes...)...)
@@ -43,8 +42,7 @@ func TestNodeGoneOfATicket(t *testing.T) {
 	}
 }
 
-// A ticket that moves leaves a drained or deleted node. While it waits, it avoids nodes that Moorage would
-// not choose.
+// A ticket that moves avoids nodes that Moorage would not choose.
 func TestLeavesItsNode(t *testing.T) {
 	moving := func(n ledger.NodeName, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt("m", ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Wherever, k.OnDrain = true, ledger.MoveOnDrain }}, changes...)...)
@@ -87,7 +85,6 @@ func TestLeavesItsNode(t *testing.T) {
 	}
 }
 
-// A later waiter is told the first in rank of the tickets that keep slots for a volume at other nodes.
 func TestWhoKeepsSlotsElsewhere(t *testing.T) {
 	waits := func(name string, n ledger.NodeName, created int64, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt(name, ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Created, k.Reason = created, string(NoFreeSlot) }}, changes...)...)
@@ -125,7 +122,6 @@ func TestWhoKeepsSlotsElsewhere(t *testing.T) {
 	}
 }
 
-// A difference in any fact that Fit reads of a node may let a pod fit.
 func TestAlikeNodes(t *testing.T) {
 	for name, change := range map[string]func(*ledger.Node){
 		"Shutdown": func(n *ledger.Node) { n.Shutdown = true }, "OutOfService": func(n *ledger.Node) { n.OutOfService = true },
@@ -140,7 +136,6 @@ func TestAlikeNodes(t *testing.T) {
 	}
 }
 
-// A hold says why no time runs, unless it has another reason.
 func TestSayBrake(t *testing.T) {
 	brake := Brake{true, ledger.Zone{Name: "a"}}
 	for name, test := range map[string]struct {
@@ -161,7 +156,6 @@ func TestSayBrake(t *testing.T) {
 	}
 }
 
-// The audit's words about the attachment at a node.
 func TestAttachedWhere(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
@@ -179,8 +173,7 @@ func TestAttachedWhere(t *testing.T) {
 	}
 }
 
-// A shared volume is free for a ticket that wants it detached only without users, and for others unless a
-// ticket keeps it detached.
+// For a detached ticket: only without users. For others: unless a ticket keeps the volume detached.
 func TestFreeToBeDetached(t *testing.T) {
 	for name, test := range map[string]struct {
 		node  ledger.NodeName

@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attachment that was never attached is deleted to use the present PersistentVolume. With a finalizer
-// the driver may have been called: its attacher first detaches by the old one.
+// A never attached attachment is deleted to use the present PersistentVolume. With a finalizer its attacher
+// first detaches by the old.
 func TestOutdated(t *testing.T) {
 	pv := func(name string, change func(*ledger.PersistentVolume)) ledger.Event {
 		p := ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: ledger.AccessNode}

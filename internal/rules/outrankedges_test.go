@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A yielding ticket is not granted a volume that it would lose at once: an exclusive one to a user at
-// another node, any other to a user with other parameters at its node.
+// A yielding ticket is not granted a volume that it would lose at once.
 func TestOutrankedInAQueue(t *testing.T) {
 	there, here := dataAt("q", "dead", ledger.PodLive), dataAt("q", "well", ledger.PodLive)
 	noHold := ledger.HoldGone{Volume: disk}

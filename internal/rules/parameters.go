@@ -9,11 +9,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Parameters say how a ticket's volumes must be attached. A node attaches a volume once: only tickets with
-// equal parameters share it there; pods have none. Moorage compares the text and does not interpret it.
+// Only tickets with equal parameters, compared as text, share a volume at a node; pods have none.
 //
-// A ticket that yields is asked to let go, as for a user at another node. An earlier ticket in rank is
-// granted the volume at once, and is satisfied after the other one has let go (AttachedOtherwise).
+// A ticket that yields is asked to let go, as for a user elsewhere. An earlier ticket in rank is granted
+// the volume at once, and is satisfied after the other has let go (AttachedOtherwise).
 
 // incompatible lists the users that keep a volume at the request's node from it by other parameters.
 func (w evaluation) incompatible(v *ledger.Volume, need Need) []Reason {
@@ -30,9 +29,8 @@ func (w evaluation) incompatible(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// AttachedOtherwise names the user for which a volume is still attached at a node, with other parameters
-// than those of the ticket that was granted it there. Another ticket is asked to let go of it; only then is
-// the first one satisfied.
+// AttachedOtherwise names the user for which a granted ticket's volume is still attached at its node with
+// other parameters.
 func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeName) Verdict {
 	var reasons []Reason
 	for _, need := range r.Needs {
@@ -54,10 +52,10 @@ func (a Arbiter) AttachedOtherwise(s ledger.Snapshot, r Request, n ledger.NodeNa
 	return refuse(reasons).SeenFrom(r.Who.Namespace)
 }
 
-// mountedOtherwise says why a volume may still be mounted, at the node of a ticket with parameters, for a
-// user without: an ending or departed pod. A kubelet mounts volumes for pods only: a volume in its list, or
-// in doubt, counts as a pod's, whatever users are known. moorage-node's finding counts until the ticket is
-// told that it is satisfied: later it may be the ticket's own mount.
+// mountedOtherwise: a volume may still be mounted for an ending or departed pod at the node of a ticket
+// with parameters. A volume in the kubelet's list, or in doubt, counts as a pod's: kubelets mount for pods
+// only. moorage-node's finding counts until the ticket is told that it is satisfied: later it may be its
+// own mount.
 func (a Arbiter) mountedOtherwise(s ledger.Snapshot, t *ledger.Ticket, need Need, now time.Time) []Reason {
 	v, n := s.Volume(need.Volume), s.Node(t.Node)
 	place := v.OnNode(t.Node)

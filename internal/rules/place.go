@@ -10,9 +10,9 @@ import (
 )
 
 // Place chooses the node of a ticket that leaves it to Moorage: the node of its exclusive volumes' users;
-// else its present node while it fits; else the first by Rank of the nodes that fit, or of the nodes that
-// lack only slots, where it waits. If there is none, its present node stays. Only pending users before the
-// ticket in rank count (evaluation.places). The ticket is told the verdict until its node's Queue says more.
+// else its present node while it fits; else the first by Rank that fits, or lacks only slots. If there is
+// none, it stays. Only pending users before it in rank count (evaluation.places). The ticket is told the
+// verdict until its node's Queue says more.
 func (a Arbiter) Place(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (ledger.NodeName, Verdict) {
 	r := TicketRequest(s, t)
 	if v := a.Admissible(s, r); !v.Allowed() {
@@ -51,8 +51,7 @@ func (w evaluation) at(n ledger.NodeName) evaluation {
 	return w
 }
 
-// onlyBehind counts the slots of a driver at the node that only later pending tickets have: if a ticket for
-// any node is put there, they wait for it.
+// onlyBehind counts a driver's slots of only later pending tickets: they wait for a ticket put there.
 func (w evaluation) onlyBehind(node *ledger.Node, driver string) int32 {
 	counted, behind := map[ledger.VolumeID]bool{}, int32(0)
 	for _, need := range w.request.Needs {
@@ -121,8 +120,7 @@ type candidate struct {
 	rank int64
 }
 
-// before says whether a node comes before another. Among equals the ticket's present node comes first, then
-// the name decides, so that all processes choose alike.
+// before prefers the ticket's present node among equals, then the first name, for all processes alike.
 func (c candidate) before(o candidate, has ledger.NodeName) bool {
 	switch {
 	case c.fit != o.fit:
@@ -135,14 +133,13 @@ func (c candidate) before(o candidate, has ledger.NodeName) bool {
 	return c.node < o.node
 }
 
-// The interval for placing a waiting ticket again is a tenth of its age, so that many tickets without a
-// node cost little.
+// A waiting ticket is placed again after a tenth of its age, so that many cost little.
 const (
 	firstPlacing = 10 * time.Second
 	lastPlacing  = 5 * time.Minute
 )
 
-// PlacedAgain returns the time until the node of a waiting ticket is chosen again; 0: never.
+// PlacedAgain is the time until a waiting ticket's node is chosen again; 0: never.
 func PlacedAgain(t *ledger.Ticket, now time.Time) time.Duration {
 	if !t.Wherever || t.Phase != ledger.TicketPending {
 		return 0

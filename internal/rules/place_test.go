@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// placing has claim data with a volume of driver disk, nodes a, b and c with four slots each, and a ticket
-// that leaves its node to Moorage.
 func placing(facts ...ledger.Event) (ledger.Snapshot, *ledger.Ticket) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	all := []ledger.Event{
@@ -61,7 +59,7 @@ func attachedAt(n ledger.NodeName) ledger.Attachment {
 	return ledger.Attachment{Name: "va", UID: "va", Version: "1", Driver: "disk", Node: n, PersistentVolume: "pv", Attached: true}
 }
 
-// A ticket for any node goes to its volume's node, else to the best node, and stays while it fits.
+// A ticket goes to its volume's node, else to the best, and stays while it fits.
 func TestPlace(t *testing.T) {
 	down := func(s *ledger.NodeState) { s.Ready = ledger.ReadyUnknown }
 	cordoned := func(s *ledger.NodeState) { s.Draining = true }
@@ -92,7 +90,6 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// If no node takes a ticket, it is told what the nearest candidate lacks.
 func TestPlaceNowhere(t *testing.T) {
 	zone := func(s *ledger.NodeState) { s.Labels = map[string]string{"zone": "z1"} }
 	elsewhere := ledger.PersistentVolume{Name: "pv", UID: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "disk", Handle: "h"}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"},
@@ -119,7 +116,7 @@ func TestPlaceNowhere(t *testing.T) {
 	}
 }
 
-// A granted ticket for any node loses its grant at a fenced node without a rival: other nodes are possible.
+// A granted ticket for any node loses its grant at a fenced node without a rival.
 func TestWhereverLeavesAFencedNode(t *testing.T) {
 	out := func(s *ledger.NodeState) { s.Ready, s.OutOfService = ledger.ReadyUnknown, true }
 	for wherever, keeps := range map[bool]bool{true: false, false: true} {
@@ -133,7 +130,7 @@ func TestWhereverLeavesAFencedNode(t *testing.T) {
 	}
 }
 
-// The interval for the next choice grows with each failed one.
+// The interval for the next choice grows with each failed choice.
 func TestPlacedAgain(t *testing.T) {
 	_, ticket := placing()
 	for age, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 20 * time.Minute: 2 * time.Minute, 24 * time.Hour: 5 * time.Minute} {

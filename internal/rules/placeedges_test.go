@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Moorage chooses nodes that are ready and managed, and not being drained.
 func TestTakesTickets(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)
@@ -33,8 +32,7 @@ func TestTakesTickets(t *testing.T) {
 	}
 }
 
-// Of two fitting nodes the higher rank comes first, then the smaller name. Of two nodes without slots, the
-// ticket's present one comes first.
+// Between nodes without slots, the ticket's present node comes first.
 func TestWhichNodeComesBefore(t *testing.T) {
 	for name, test := range map[string]struct {
 		c, o candidate
@@ -59,7 +57,6 @@ func TestWhichNodeComesBefore(t *testing.T) {
 	}
 }
 
-// Only a waiting ticket for any node is placed again.
 func TestPlacedAgainOnlyWhereverItIs(t *testing.T) {
 	now := time.Unix(2000, 0)
 	for name, test := range map[string]struct {
@@ -140,7 +137,6 @@ func TestSlotsOfThoseBehind(t *testing.T) {
 	}
 }
 
-// A request that only waits for its decision names its volume, if it needs any.
 func TestNotGrantedSaysWhich(t *testing.T) {
 	if r := (Request{}).notGranted().First(); r.Code != NotGranted || !r.Volume.IsZero() || r.Claim != "" {
 		t.Errorf("of a request for nothing: %+v", r)

@@ -9,73 +9,68 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Kind is the kind of a step and of a request. A step is one write or one consistent read, with its
-// precondition. internal/protocol carries a step out by one or several requests.
+// Kind is the kind of a step and of a request. A step is one write or consistent read, with its
+// precondition; internal/protocol carries it out by requests.
 type Kind uint8
 
-// The kinds. A step and a request have the first ones in common.
+// The kinds of steps and requests.
 const (
-	// WriteHold creates the volume's VolumeHold, or replaces exactly one version.
+	// WriteHold creates the VolumeHold, or replaces exactly one version.
 	WriteHold Kind = iota + 1
-	// DeleteHold deletes the volume's VolumeHold at exactly one version.
+	// DeleteHold deletes the VolumeHold at exactly one version.
 	DeleteHold
 	// CreateAttachment creates the VolumeAttachment under its deterministic name; an existing object is no
-	// error. The ledger is told AttachSent before, and must take it in; it is told AttachResolved when the
-	// outcome is proved. For a live migration it is created beside the attachment at Beside.
+	// error. First the ledger must take AttachSent in; AttachResolved follows the proved outcome. A live
+	// migration's is created beside the attachment at Beside.
 	CreateAttachment
-	// DeleteAttachment deletes the VolumeAttachment of exactly UID and Version. For a step under a Rule a
-	// consistent read must first show the Node at NodeVersion, where the rule holds, or without a NodeUID
-	// that it does not exist.
+	// DeleteAttachment deletes exactly UID and Version. Under a Rule a read must first show the Node at
+	// NodeVersion, or without a NodeUID, no Node.
 	DeleteAttachment
-	// MarkWanted tells the attacher that the volume is wanted again while an attachment, of exactly this
-	// UID, is being deleted: the deletion may leave the volume in its place.
+	// MarkWanted tells the attacher that the volume is wanted again while the attachment of this UID is
+	// being deleted.
 	MarkWanted
-	// RemovePod deletes a terminating pod of an out-of-service node at once, as pod garbage collection
-	// would later.
+	// RemovePod deletes a terminating pod of an out-of-service node before pod garbage collection would.
 	RemovePod
-	// AskNode asks a node's moorage-node to look once more, by a higher number in its NodeMountReport, at
-	// exactly its version. On success the ledger is told LookAsked.
+	// AskNode asks moorage-node to look once more, by a higher number in its NodeMountReport, at exactly
+	// its version.
 	AskNode
 
-	// The kinds that only a step has:
+	// The kinds of steps only:
 
-	// Report puts the volume into volumesAttached, after the proof that its attachment UID is attached, not
+	// Report puts the volume into volumesAttached, after the proof that attachment UID is attached, not
 	// being deleted, and newer than any delete in flight.
 	Report
 	// Unreport takes the volume out of volumesAttached, in a write with the proof that volumesInUse omits
-	// it. Under a Rule, the proof is instead the version of the Node at which the rule held; without a
-	// NodeUID, that the Node does not exist. On success the ledger is told Unreported.
+	// it. Under a Rule, the proof is the Node's version at which the rule held, or without a NodeUID, that
+	// there is no Node.
 	Unreport
-	// ConfirmUnwanted lists the node's pods, consistently and after the write of Unreport, and tells the
-	// ledger Unwanted, or the pods found.
+	// ConfirmUnwanted lists the node's pods, consistently and after Unreport, and tells the ledger
+	// Unwanted, or the pods found.
 	ConfirmUnwanted
-	// ProveAbsent proves what Unreport proves, and writes nothing. It is used if volumesAttached is another
-	// controller's, or seems to omit a volume that needs no attachment: the volume must be absent from it.
+	// ProveAbsent proves what Unreport proves, and that volumesAttached omits the volume, without a write:
+	// the list is another controller's, or seems to omit a volume that needs no attachment.
 	ProveAbsent
-	// FindAttachment reads consistently whether a sent creation has made the attachment, and tells the
-	// ledger AttachResolved.
+	// FindAttachment reads whether a sent creation has made the attachment, for AttachResolved.
 	FindAttachment
-	// RetryAttach writes to an attachment, of exactly this UID, with a failed attach: its attacher retries
-	// at once after a change of the object.
+	// RetryAttach changes a failed attachment of this UID, so that its attacher retries at once.
 	RetryAttach
 
-	// The kinds that only a request has (protocol.Request). Reads are consistent: no cache answers them.
+	// The kinds of requests only (protocol.Request). Reads are consistent: no cache answers them.
 
 	// GetObject reads the object Object/Key.
 	GetObject
-	// ListObjects reads all objects of the kind Object; for claims those in the namespace Key.
+	// ListObjects reads all of kind Object; claims only in the namespace Key.
 	ListObjects
-	// ListPods reads all pods that are bound to Node.
+	// ListPods reads all pods bound to Node.
 	ListPods
-	// ConfirmAttachment gives the VolumeAttachment Key of UID an annotation value that it never had, so
-	// that it certainly has a new version.
+	// ConfirmAttachment gives the VolumeAttachment Key of UID a new annotation value, and certainly a new
+	// version.
 	ConfirmAttachment
-	// PatchNode makes Change in the status of Node. Waiting requests of one Node share a patch: see
-	// protocol.Compose.
+	// PatchNode makes Change in Node's status. Waiting requests share a patch: see protocol.Compose.
 	PatchNode
-	// DecideTicket writes Phase with the message of Verdict, Epoch, and Node if a node is chosen, into the
-	// status of the VolumeTicket Key of UID, at exactly Version. A driver that knows an equal status
-	// answers Done without sending it.
+	// DecideTicket writes Phase, the message of Verdict, Epoch, and a chosen Node, into the status of the
+	// VolumeTicket Key of UID, at exactly Version. A driver that knows an equal status answers Done at
+	// once.
 	DecideTicket
 	// DeleteTicket deletes the VolumeTicket Key of exactly UID and Version.
 	DeleteTicket
@@ -100,7 +95,7 @@ type Step struct {
 
 	NodeUID     string      // Report, Unreport, DeleteAttachment, WriteHold WhileReady: of the Node
 	NodeVersion string      // Unreport and DeleteAttachment under a Rule: of the Node
-	Rule        string      // Unreport, DeleteAttachment: the rule of force, or empty
+	Rule        string      // Unreport, DeleteAttachment: of force, or empty
 	Attachment  string      // name of the VolumeAttachment
 	UID         string      // of the VolumeAttachment, or of the pod to remove
 	Version     string      // of the VolumeAttachment
@@ -111,49 +106,42 @@ type Step struct {
 	Note        ledger.Note // CreateAttachment: zero for a shared volume
 	Hold        ledger.Hold // WriteHold
 	Expect      string      // WriteHold, DeleteHold: the version to replace
-	Who         string      // MarkWanted: the user that wants the volume, for messages
-	// Successor, under a Rule about a former machine of the node's name, is the systemUUID of the present
-	// machine, which may be Ready.
+	Who         string      // MarkWanted: the user, for messages
+	// Successor, under a Rule about a former machine, is the systemUUID of the present machine, which may
+	// be Ready.
 	Successor string
 	// Beside, for CreateAttachment, is the source node of a live migration.
 	Beside ledger.NodeName
-	// Cooperative, for CreateAttachment, says that kube-controller-manager also attaches, and knows no pod
-	// with the volume at the node.
+	// Cooperative, for CreateAttachment: kube-controller-manager also attaches, and knows no pod with the
+	// volume at the node.
 	Cooperative bool
 
-	// Urgent, for Unreport and DeleteAttachment, says that a user waits for the volume to leave the node,
-	// or for its slot there.
+	// Urgent, for Unreport and DeleteAttachment: a user waits for the volume to leave, or for its slot.
 	Urgent bool
 
-	// WhileReady, for Unreport, ProveAbsent and WriteHold, says that the node must be Ready at that time. A
-	// ticket has had the volume there and has ended, as far as this process knows: if it had ended while
-	// the node was silent, its holder could not have been told.
+	// WhileReady, for Unreport, ProveAbsent and WriteHold: the node must be Ready then. A ticket there
+	// seems to have ended: at a silent node its holder could not have been told.
 	WhileReady bool
 
-	// Unknown, for Unreport, says that the volume is unknown at the node (ledger.Snapshot.Unknown): the
-	// kubelet's list does not tell.
+	// Unknown, for Unreport: the kubelet's list does not tell (ledger.Snapshot.Unknown).
 	Unknown bool
 
-	// Word, for AskNode, is the node's report so far. Number is higher than all earlier questions.
+	// Word, for AskNode, is the node's report so far. Number is higher than all before.
 	Word   ledger.NodeWord
 	Number int64
-	// Vacant, for the second AskNode about an unknown volume, is since when the volume is known to be absent
-	// there.
+	// Vacant, for the second AskNode, is since when an unknown volume is known to be absent.
 	Vacant time.Time
 
-	// Within, if set, has DeleteAttachment list the node's pods once more, and end within this time of the
-	// list.
+	// Within, if set, has DeleteAttachment follow one more list of the node's pods within this time.
 	Within time.Duration
 }
 
-// Plan is the next work for a volume. Its steps may run in parallel; a step that must follow another is
-// planned when that one's effect is seen.
+// Plan is the next work for a volume. Its steps may run in parallel: dependent steps are planned later.
 type Plan struct {
 	Steps []Step
-	// Apart says that the plan for one node does not depend on work in flight at another, because many
-	// nodes may share the volume: the next plan waits only for steps at its own nodes.
+	// Apart: many nodes may share the volume, and the next plan waits only for steps at its own nodes.
 	Apart bool
-	// Recheck is when time alone would change the plan. Zero: never.
+	// Recheck is when time alone would change the plan; zero: never.
 	Recheck time.Time
 }
 
@@ -172,7 +160,7 @@ func (a Arbiter) planner(s ledger.Snapshot, v *ledger.Volume, now time.Time) *pl
 	return p
 }
 
-// Plan returns the next work for one volume.
+// Plan returns a volume's next work.
 func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan {
 	v := s.Volume(id)
 	if v == nil || !id.IsReal() {
@@ -208,12 +196,12 @@ func (a Arbiter) Plan(s ledger.Snapshot, id ledger.VolumeID, now time.Time) Plan
 	return p.plan
 }
 
-// In Cooperative mode Moorage ignores most volumes: those without an opted-in pod or a ticket get neither a
-// VolumeHold nor a VolumeAttachment. The ledger still counts their attachments for slots and exclusivity.
-// The first user that opts in finds the volume in its place (holdPlan.found).
+// In Cooperative mode volumes without an opted-in pod or a ticket get neither a VolumeHold nor a
+// VolumeAttachment. Their attachments still count for slots and exclusivity. The first user that opts in
+// finds the volume in its place (holdPlan.found).
 
-// adopted says whether Moorage manages a volume: always in Standalone mode, else while an opted-in pod or a
-// ticket uses it, and after that until it is at rest or another user uses it.
+// adopted: in Cooperative mode Moorage manages a volume for an opted-in pod or a ticket, and then until it
+// is at rest or another user uses it.
 func (p *planner) adopted() bool {
 	if !p.Cooperative {
 		return true
@@ -240,9 +228,8 @@ func (p *planner) outsider(u ledger.User) bool {
 	return pod != nil && pod.OptedOut
 }
 
-// leave plans the end of Moorage's records of a formerly adopted volume: the hold names no node, and is
-// deleted with the volume. Its fences of volumes taken by force stay while they may be true. A note that a
-// deleted Node named the volume stays as well.
+// leave plans the end of a formerly adopted volume's records. Fences of forced detaches stay while they may
+// be true, and so does a note that a deleted Node named the volume.
 func (p *planner) leave() {
 	was := p.volume.Written()
 	switch {

@@ -28,8 +28,8 @@ func (p *attachPlan) acquire(place *ledger.VolumeOnNode) {
 			p.report(node, place, va)
 		}
 	case p.stale(place):
-		// The report is older than the attachment's end: a kubelet that relies on it fails, and waits up to
-		// two minutes before it retries.
+		// The report is older than the attachment's end: a kubelet that relies on it fails, and retries
+		// after up to two minutes.
 		p.retract(node, place, va)
 	case va == nil && p.mayCreate(node, place) && p.gone(place):
 		p.create(node, place)
@@ -58,13 +58,11 @@ func (p *attachPlan) stale(place *ledger.VolumeOnNode) bool {
 		return false
 	}
 	verdict, rule := p.safeToDetach(p.snapshot, p.volume, place, p.own(place), p.now)
-	return verdict.Allowed() && rule == "" // the kubelet's own word that it is unused
+	return verdict.Allowed() && rule == "" // the kubelet's own word
 }
 
-// replaced says whether an attachment was made under another driver's name for the node than the present
-// one (CSINode, nodeID): another machine has the node's name, or a reinstalled driver names nodes
-// differently. Attachers detach by the present name, do not find the volume, and report it as detached
-// (external-attacher, getNodeID).
+// replaced: the driver names the node differently since the attachment (CSINode, nodeID). Attachers detach
+// by the present name, and report the unfound volume as detached (external-attacher, getNodeID).
 func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 	if n == nil || va == nil || va.NodeID == "" {
 		return false
@@ -73,9 +71,8 @@ func replaced(n *ledger.Node, va *ledger.Attachment) bool {
 	return d.Registered && d.NodeID != "" && d.NodeID != va.NodeID
 }
 
-// volumeReplaced says whether an attachment's PersistentVolume belongs to another volume now: it was
-// deleted, and made again under that name for another disk. Attachers find the disk only by that name
-// (external-attacher, csiDetach).
+// volumeReplaced: the attachment's PersistentVolume was made again for another disk. Attachers find the
+// disk only by that name (external-attacher, csiDetach).
 func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment) bool {
 	if va == nil {
 		return false
@@ -84,8 +81,8 @@ func volumeReplaced(s ledger.Snapshot, v ledger.VolumeID, va *ledger.Attachment)
 	return pv != nil && pv.Volume != v
 }
 
-// otherVolumesAttachment is an attachment of another volume at a node with the PersistentVolume by which
-// this volume would be attached there: at its end the attacher detaches this volume. Empty: none.
+// otherVolumesAttachment has this volume's PersistentVolume: at its end the attacher detaches this volume.
+// Empty: none.
 func (p *attachPlan) otherVolumesAttachment(n *ledger.Node) string {
 	source := p.source()
 	if source == "" {
@@ -107,13 +104,12 @@ func managed(n *ledger.Node) bool { return n != nil && n.Exists && n.Managed }
 // mayCreate says whether a new attachment is allowed: the hold is written, the volume is nowhere else, and
 // the driver can attach there.
 func (p *attachPlan) mayCreate(node *ledger.Node, place *ledger.VolumeOnNode) bool {
-	// A rule of force in the hold is about an earlier attachment there: first the hold says that it has
-	// ended.
+	// A rule of force in the hold is about an earlier attachment: first the hold says that it has ended.
 	return p.startable(place) && p.granted(place.Node) && !p.saysRule(place) && !p.namesFormer(node) && len(p.blockers(node, place)) == 0
 }
 
-// namesFormer says whether the written hold, due for another write, names another machine than the present
-// Node, or an earlier Node: an attachment made before would count as that machine's.
+// namesFormer: the written hold names another machine or Node. A new attachment would count as that
+// machine's.
 func (p *attachPlan) namesFormer(node *ledger.Node) bool {
 	h := hold(p.volume)
 	if node != nil && h.Node == node.Name && p.hold.NodeUID == node.UID && p.snapshot.GrantedBefore(&h) {
@@ -123,21 +119,18 @@ func (p *attachPlan) namesFormer(node *ledger.Node) bool {
 		p.hold.SystemUUID == node.SystemUUID
 }
 
-// mayRetry says whether an attach that another controller began too early should be retried: it has failed,
-// and Moorage's conditions for an attach hold by now. Its attacher may pause for minutes. This is asked
-// once for each attachment. Moorage's own attachments are made only when they can succeed.
+// mayRetry says, once for each attachment, whether to retry an attach that another controller began too
+// early: its attacher may pause for minutes.
 func (p *attachPlan) mayRetry(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	return place.AttachFailed() && !va.Ours && !va.Confirmed && !replaced(node, va) && p.mayCreate(node, place)
 }
 
-// outdated says whether an attach failed and will always fail: its PersistentVolume is gone, is being
-// deleted or belongs to another volume by now, and the volume has another source. The attachment is
-// deleted, and made again with that source.
+// outdated: an attach failed and will always fail for its PersistentVolume, and there is another source.
+// The attachment is made again.
 //
-// This takes nothing from the node. An attachment keeps the status attached until it is deleted: this one
-// never had it, and no kubelet has mounted the volume by it. Without a finalizer it was never given to the
-// driver, and is gone at once. An attacher that has begun detaches first, by the PersistentVolume, which
-// must still exist.
+// This takes nothing from the node: an attachment keeps the status attached to its end, and this attachment
+// never had it. Without a finalizer the driver never had it. An attacher that has begun detaches first, by
+// the PersistentVolume, which must still exist.
 func (p *attachPlan) outdated(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	if !place.AttachFailed() || va.PersistentVolume == "" || p.Cooperative && !va.Ours {
 		return false
@@ -148,14 +141,13 @@ func (p *attachPlan) outdated(node *ledger.Node, place *ledger.VolumeOnNode, va 
 	case mine && !pv.Deleting, va.Stamped && (!mine || replaced(node, va)):
 		return false
 	case place.Reported, p.isUnknown(place), node.SaysHas(p.volume.ID):
-		return false // it may be mounted by an earlier attachment
+		return false // an earlier attachment may have it mounted
 	}
 	return p.lasts() && p.mayCreate(node, place)
 }
 
-// granted says whether an exclusive volume has a node by its VolumeHold, or by the plan if it needs none. A
-// volume that pods share by their own word is free only if the hold names no node: otherwise the hold would
-// keep it there (keptByHold).
+// granted: an exclusive volume needs a node by its VolumeHold, or by the plan if it needs none. A volume
+// that pods share is free only if the hold names no node (keptByHold).
 func (p *attachPlan) granted(n ledger.NodeName) bool {
 	if !p.exclusive {
 		return !p.volume.OnlyInline() || hold(p.volume).Node == ""
@@ -197,8 +189,8 @@ func (p *attachPlan) blockers(node *ledger.Node, place *ledger.VolumeOnNode) []R
 	return []Reason{reason}
 }
 
-// source names the PersistentVolume to attach; empty for an inline volume. A PersistentVolume that is being
-// deleted is used if it is the only one: its attacher may attach it.
+// source is empty for an inline volume. If the only PersistentVolume is being deleted, its attacher may
+// attach it.
 func (p *attachPlan) source() string {
 	pv := source(p.snapshot, p.volume)
 	if pv == nil || pv.Deleting && p.inline() {
@@ -207,8 +199,7 @@ func (p *attachPlan) source() string {
 	return pv.Name
 }
 
-// source is the PersistentVolume to attach: preferably one that is not being deleted, then a claimed one;
-// nil: none.
+// source prefers a PersistentVolume that is not being deleted, then a claimed one; nil: none.
 func source(s ledger.Snapshot, v *ledger.Volume) *ledger.PersistentVolume {
 	if v == nil {
 		return nil
@@ -237,8 +228,7 @@ func (p *attachPlan) create(node *ledger.Node, place *ledger.VolumeOnNode) {
 	})
 }
 
-// noteOf is the note in the next attachment of an exclusive volume; zero if there is a VolumeHold, which says
-// it: a VolumeHold that a person deletes is then written again.
+// noteOf is zero if there is a VolumeHold with the same facts: if a person deletes it, it is written again.
 func (p *attachPlan) noteOf(node *ledger.Node, place *ledger.VolumeOnNode) ledger.Note {
 	if !p.exclusive || p.volume.Written().Version != "" {
 		return ledger.Note{}
@@ -252,8 +242,7 @@ func (p *attachPlan) noteOf(node *ledger.Node, place *ledger.VolumeOnNode) ledge
 	return note
 }
 
-// beside is the other node of a live migration, where an exclusive volume may be while it is attached to
-// this node; empty: none.
+// beside is a live migration's other node, where the volume may be too; empty: none.
 func (p *attachPlan) beside(place *ledger.VolumeOnNode) ledger.NodeName {
 	if p.hold.Node != place.Node {
 		return p.hold.Node // a shared volume has none
@@ -261,7 +250,7 @@ func (p *attachPlan) beside(place *ledger.VolumeOnNode) ledger.NodeName {
 	if !p.hold.Stays {
 		return ""
 	}
-	for i := range p.volume.OnNodes { // the source node, if the volume was left there, is attached again
+	for i := range p.volume.OnNodes { // a volume left at the source node is attached again
 		if target := &p.volume.OnNodes[i]; target.Node != place.Node && p.migratesTo(target) {
 			return target.Node
 		}
@@ -269,14 +258,13 @@ func (p *attachPlan) beside(place *ledger.VolumeOnNode) ledger.NodeName {
 	return ""
 }
 
-// find plans a read of an attachment after its creation was sent, also if an attachment of its name is
-// seen, since another actor may have made it. The creation and the read after it got no answer; no plan is
-// made while they are in flight.
+// find reads after an unanswered creation, even if an attachment of that name is seen: another actor may
+// have made it.
 func (p *attachPlan) find(place *ledger.VolumeOnNode) {
 	p.add(Step{Kind: FindAttachment, Node: place.Node, Attachment: ledger.AttachmentName(p.volume.ID, place.Node)})
 }
 
-// stuckAt returns what keeps a volume at a node that it must leave; Detaching if nothing does.
+// stuckAt is Detaching if nothing keeps the volume at its node.
 func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, now time.Time) Reason {
 	reason := Reason{Code: Detaching, Volume: v.ID, Claim: claimOf(s, v), Node: place.Node}
 	va := place.Canonical()
@@ -310,13 +298,12 @@ func stuckAt(a Arbiter, s ledger.Snapshot, v *ledger.Volume, place *ledger.Volum
 	return reason
 }
 
-// detachPatience is how long a driver may leave a detach unanswered before that is reported: longer than
-// attachers' timeout of a call, after which they report it (external-attacher, --timeout, 15 s).
+// detachPatience is a driver's time for a detach before that is reported. Attachers report their timeout
+// earlier (external-attacher, --timeout, 15 s).
 const detachPatience = time.Minute
 
-// unanswered completes the reason of a detach that has lasted longer than that in this process: nothing
-// answers it, or a finalizer keeps the VolumeAttachment after its attacher is done. A report in the hold
-// stays.
+// unanswered completes the reason of a detach beyond detachPatience. A finalizer may also keep the
+// VolumeAttachment. A report in the hold stays.
 func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, va *ledger.Attachment, now time.Time, reason Reason) Reason {
 	lasting := reason
 	lasting.Code, lasting.Driver, lasting.Since = DetachUnanswered, v.ID.Driver, va.DeletedAt
@@ -330,8 +317,7 @@ func unanswered(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode,
 	return reason
 }
 
-// stillUsed names the user of a volume at a node: a living one, an ending one, or one at a silent node. It
-// names the first by name: users are unordered, and all controllers write the same.
+// stillUsed names the first user by name, so that all controllers write the same.
 func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, now time.Time, reason Reason) Reason {
 	for _, u := range place.Users {
 		if who := requester(s, u); claimStateOf(s, u) == active && (reason.Code != HeldElsewhere || compareRequesters(who, reason.Who) < 0) {
@@ -348,8 +334,7 @@ func stillUsed(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode, 
 	return reason
 }
 
-// migrationWritten says whether the written hold names a live migration at a node: the next leader then
-// knows why the volume is at two nodes.
+// migrationWritten: the next leader knows from the hold why the volume is at two nodes.
 func (p *attachPlan) migrationWritten(place *ledger.VolumeOnNode) bool {
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool {
 		return migrating(p.snapshot, p.volume, u) && namedInHold(p.snapshot, p.volume, u)

@@ -11,15 +11,14 @@ import (
 // detachPlan takes a volume from the nodes that it must leave.
 type detachPlan struct{ holdPlan }
 
-// release plans the next step that takes the volume from a node that does not want it: the safe detach
-// (docs/internals/invariants.md, I3), one step at a time.
+// release plans the next step of the safe detach (docs/internals/invariants.md, I3).
 func (p *detachPlan) release(place *ledger.VolumeOnNode) {
 	va, node := p.own(place), p.snapshot.Node(place.Node)
 	if p.Cooperative {
 		p.detachUnreported(node, place, va)
 		return
 	}
-	outlived := place.MayBeInUse() && (node == nil || !node.Exists) // the last report of a deleted node
+	outlived := place.MayBeInUse() && (node == nil || !node.Exists) // a deleted node's last report
 	open := p.reportOpen(node, place)
 	if va == nil && !place.Reported && !outlived && !open && !p.unproved(place) {
 		return
@@ -56,15 +55,13 @@ func (p *detachPlan) release(place *ledger.VolumeOnNode) {
 	}
 }
 
-// reportOpen says whether only a report with an unknown outcome keeps the volume at a node: a read of the
-// Node's volumesAttached settles it.
+// reportOpen: only a report with an unknown outcome keeps the volume here. A read settles it.
 func (p *detachPlan) reportOpen(node *ledger.Node, place *ledger.VolumeOnNode) bool {
 	return place.ReportSent && !place.Held && node != nil && node.Exists && !p.isUnknown(place)
 }
 
-// putBack plans the report of a volume that may be in use at a Ready node that does not list it, for
-// example after an abandoned forced detach. A restarting kubelet looks for mounts only of the volumes in
-// volumesAttached.
+// putBack reports a volume that may be in use at a Ready node, for example after an abandoned forced
+// detach. A restarting kubelet looks for mounts only of volumes in volumesAttached.
 func (p *detachPlan) putBack(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	if va == nil || !va.Attached || va.Deleting || place.Reported {
 		return
@@ -74,8 +71,7 @@ func (p *detachPlan) putBack(node *ledger.Node, place *ledger.VolumeOnNode, va *
 	}
 }
 
-// Inhabited says whether a user at a node may use a volume, or be about to: until then no plan takes the
-// volume from the node.
+// Inhabited says whether a user at a node may use a volume, or be about to: no plan takes it away.
 func Inhabited(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName, now time.Time) bool {
 	v := s.Volume(id)
 	place := v.OnNode(n)
@@ -113,15 +109,14 @@ func (p *detachPlan) detach(node *ledger.Node, place *ledger.VolumeOnNode, va *l
 		step.Kind, step.Unknown = Unreport, rule == "" && p.isUnknown(place)
 		step.Urgent = urgent()
 		if rule == "" && !place.Reported && p.unproved(place) {
-			step.Kind = ProveAbsent // a read settles it: no report is in flight by now
+			step.Kind = ProveAbsent // a read settles it: no report is in flight
 		}
 	case rule == "" && p.asksNode(node, place, va):
 		return
 	case proof == ledger.ProofUnwanted || rule != "" && rule != AfterPodGone && step.Successor == "" || !p.required ||
 		step.Successor != "" && p.wanted(place):
-		// Pods of a fenced node no longer count, nor pods that need no attachment any more. Pods of a later
-		// machine of the node's name count, but not while they wait for the earlier machine to lose the
-		// volume (takeBack).
+		// Pods of a fenced node don't count, nor pods that need no attachment. Pods of a later machine
+		// count, unless they wait for the earlier one (takeBack).
 		step.Kind, step.Urgent = DeleteAttachment, urgent()
 	default:
 		step.Kind = ConfirmUnwanted
@@ -135,8 +130,7 @@ func noSpareSlot(s ledger.Snapshot, state ledger.NodeDriver) bool {
 	return limit != ledger.NoLimit && state.Taken() >= limit
 }
 
-// Spare lists the unused volumes at a node without a spare slot. They leave at once, without a detachDelay
-// (urgent).
+// Spare lists the unused volumes at a node without a spare slot. They leave without a detachDelay (urgent).
 func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	n := s.Node(name)
 	if n == nil {
@@ -161,8 +155,7 @@ func Spare(s ledger.Snapshot, name ledger.NodeName) []ledger.VolumeID {
 	return list
 }
 
-// removePods plans the removal of the terminating pods with the volume at an out-of-service node. Pod
-// garbage collection would do it later.
+// removePods removes terminating pods at an out-of-service node before pod garbage collection would.
 func (p *detachPlan) removePods(node *ledger.Node, place *ledger.VolumeOnNode) {
 	if !abandoned(node) {
 		return
@@ -181,30 +174,25 @@ func (p *detachPlan) awaitFence(place *ledger.VolumeOnNode) {
 	}
 }
 
-// Cooperative mode. The attach/detach controller attaches for each bound pod, detaches its own attachments,
-// and alone writes volumesAttached. It does not watch VolumeAttachments: it learns of a ticket's attachment
-// only when a pod of that volume is bound to the node, or when it restarts; then it deletes it
-// (docs/decisions/0008).
+// In Cooperative mode the attach/detach controller attaches for bound pods, and alone writes
+// volumesAttached. It learns of a ticket's attachment only when a pod of that volume is bound to the node,
+// or when it restarts; then it deletes it (docs/decisions/0008).
 const (
 	// otherTurn is how long an unwanted attachment is left to the attach/detach controller, which checks
-	// all it knows ten times a second.
+	// ten times a second.
 	otherTurn = 2 * time.Second
-	// besideWindow bounds the time from the read of a node's pods to the end of a delete. For a pod bound
-	// after that read, the attach/detach controller checks the attachment half a second later at the
-	// earliest (csi_attacher.go, waitForVolumeAttachment), and reports it only then: its kubelet finds the
-	// attachment deleted.
+	// besideWindow bounds the time from the read of a node's pods to the end of a delete. For a later pod
+	// the attach/detach controller checks the attachment after half a second at the earliest
+	// (csi_attacher.go, waitForVolumeAttachment), and finds it deleted.
 	besideWindow = 400 * time.Millisecond
 	// otherLook is how long an ended attachment is not made again. The attach/detach controller that
-	// deleted it looks for its name at intervals of up to 7.1 seconds, and takes a new attachment of that
-	// name for the deleted one: it would go on looking for two minutes and attach nothing meanwhile
-	// (csi_attacher.go, waitForVolumeDetachment). For a bound pod it makes the next attachment itself.
+	// deleted it looks for its name every 7.1 seconds at most, and would take a new one for it: it would
+	// attach nothing for two minutes (csi_attacher.go, waitForVolumeDetachment).
 	otherLook = 8 * time.Second
 )
 
-// detachUnreported plans the next step that takes Moorage's own attachment from a node, if it is unwanted
-// there and unknown to the attach/detach controller: the volume is neither reported nor in use, and has no
-// pod there. A volume that needs no attachment, and was named by a deleted Node, can't be taken: a read
-// ends it.
+// detachUnreported takes Moorage's own attachment from a node if the attach/detach controller does not know
+// it. For a volume without need of an attachment that a deleted Node named, only a read can end it.
 func (p *detachPlan) detachUnreported(node *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) {
 	nothing := va == nil && !place.ReportSent
 	if nothing || va != nil && (!va.Ours || va.Deleting) || place.Reported || p.inhabited(place) || p.awaited(node, place) || p.attachedAnew(place, va) {
@@ -242,7 +230,7 @@ func (p *detachPlan) report(node *ledger.Node, place *ledger.VolumeOnNode, va *l
 		return // first the hold says that its kubelet may have forgotten it
 	}
 	if p.exclusive && hold(p.volume).Node == place.Node && !p.namesNode(hold(p.volume)) {
-		return // first the hold names this Node and its boot: see ledger.Snapshot.Unknown
+		return // first the hold names this Node and boot: see ledger.Snapshot.Unknown
 	}
 	step := Step{Kind: Report, Node: place.Node, NodeUID: node.UID}
 	if va != nil {
@@ -254,8 +242,7 @@ func (p *detachPlan) report(node *ledger.Node, place *ledger.VolumeOnNode, va *l
 // mayReport says whether Moorage writes the volumesAttached of a node.
 func (p *detachPlan) mayReport(n *ledger.Node) bool { return managed(n) && !p.Cooperative }
 
-// saysRule says whether the hold names a rule of force at a node. A deleted hold names none in the API, and
-// nothing needs to be taken back if the planned hold has no reason.
+// saysRule: a deleted hold names no rule, and without a planned reason nothing needs to be taken back.
 func (p *detachPlan) saysRule(place *ledger.VolumeOnNode) bool {
 	f, _ := p.volume.Hold.Fence(place.Node)
 	if f.Rule == "" || p.volume.Hold.Version != "" {
@@ -270,7 +257,7 @@ func (p *detachPlan) saysRule(place *ledger.VolumeOnNode) bool {
 func (p *detachPlan) forgetsUnknown(place *ledger.VolumeOnNode) bool {
 	h := hold(p.volume)
 	if p.snapshot.DropsHoldBoots() {
-		return false // an older definition may drop that as well
+		return false // an older definition may drop that too
 	}
 	f, says := h.Fence(place.Node)
 	if !says && len(h.Fences) >= maxFences || !p.isUnknown(place) {
@@ -278,14 +265,13 @@ func (p *detachPlan) forgetsUnknown(place *ledger.VolumeOnNode) bool {
 	}
 	if !p.exclusive {
 		defer func(before ledger.Hold) { p.hold = before }(p.hold)
-		p.hold = p.sharedHold(h) // it may name the node where the volume was left while exclusive
+		p.hold = p.sharedHold(h) // it may name the node where an exclusive volume was left
 	}
 	is, needed := p.fence(h, place)
 	return needed && (!says || f.SystemUUID != is.SystemUUID || f.BootID != is.BootID)
 }
 
-// namesNode says whether a hold names the holder's Node and boot, unless an older definition of VolumeHolds
-// drops these fields.
+// namesNode: an older definition of VolumeHolds drops the holder's Node and boot.
 func (p *detachPlan) namesNode(h ledger.Hold) bool {
 	if h.NodeUID != p.hold.NodeUID {
 		return false

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The steps that free a volume without its kubelet's word.
 func TestForces(t *testing.T) {
 	attached, plain := ledger.VolumeID{Driver: "d", Handle: "h"}, ledger.VolumeID{Driver: "kubernetes.io/nfs", Handle: "h"}
 	for _, test := range []struct {
@@ -33,7 +32,6 @@ func TestForces(t *testing.T) {
 	}
 }
 
-// A hold names its Node and boot, as far as they are known.
 func TestNamesNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		is, said ledger.Hold
@@ -57,8 +55,6 @@ func TestNamesNode(t *testing.T) {
 	}
 }
 
-// The message about a volume that was left after a failed detach says that it waits for a PersistentVolume,
-// if neither one nor a pod names it.
 func TestUnknownSaysWhatToDo(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	noPV := func(l *ledger.Ledger) {
@@ -124,7 +120,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// In Cooperative mode the hold of a shared volume goes once no opted-in pod uses the volume.
+// In Cooperative mode a shared volume's hold goes with its last opted-in pod.
 func TestNoteOfASharedVolumeGoes(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	for name, test := range map[string]struct {
@@ -155,7 +151,6 @@ func TestNoteOfASharedVolumeGoes(t *testing.T) {
 	}
 }
 
-// A hold lists a limited number of fences.
 func TestFencesFit(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, v, _ := concerned(t, "", "", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -174,8 +169,7 @@ func TestFencesFit(t *testing.T) {
 	}
 }
 
-// A detach is refused if another machine has the node's name, another disk the PersistentVolume's, or the
-// node is unmanaged or silent.
+// Another machine under the node's name, another disk, an unmanaged or silent node.
 func TestSafeToDetachSaysWhy(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	attachment := func(node ledger.NodeName, change func(*ledger.Attachment)) ledger.Attachment {
@@ -223,8 +217,7 @@ func TestSafeToDetachSaysWhy(t *testing.T) {
 	}
 }
 
-// The use of a volume at a node is unknown if the node is deleted, its kubelet has not reported yet, or may
-// have forgotten the volume.
+// Unknown: the node is deleted, its kubelet has not reported, or may have forgotten the volume.
 func TestEvidence(t *testing.T) {
 	doubted := ledger.Hold{NodeUID: "another", BootID: "b"}
 	booted := func(n *ledger.NodeState) { n.BootID = "b" }
@@ -250,8 +243,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// By the hold, a kubelet may have forgotten a mounted volume if its Node differs from the hold's, with the
-// same boot or an unknown one.
+// The Node differs from the hold's, with the same or an unknown boot.
 func TestDoubtedByTheHold(t *testing.T) {
 	of := func(uid, boot string) ledger.Hold { return ledger.Hold{NodeUID: uid, BootID: boot} }
 	boot := func(b string) ledger.Event {
@@ -287,7 +279,6 @@ func TestDoubtedByTheHold(t *testing.T) {
 	}
 }
 
-// Also in Cooperative mode a volume that waits for a rule of force is checked again when its time is over.
 func TestUnreportedIsLookedAtAgain(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	after := time.Hour
@@ -302,8 +293,7 @@ func TestUnreportedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// At each node the plan of a shared volume reads an attachment whose creation was sent, and brings or takes
-// the volume, without waiting for other nodes. A left volume is attached there again.
+// A shared volume's plan at a node does not wait for other nodes.
 func TestPlanOfEachPlace(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	held := ledger.Hold{NodeUID: "w", Transitions: 1, PVs: []string{"pv"}, Requesters: []ledger.Requester{{Namespace: "shop", Name: "q", UID: "q"}}}
@@ -336,8 +326,7 @@ func TestPlanOfEachPlace(t *testing.T) {
 	}
 }
 
-// A volume is checked again when time fences a silent node, where it is wanted, granted or promised, but
-// not only asked for.
+// A volume is rechecked when time fences a silent node, unless it is only asked for.
 func TestPlanAwaitsTheFence(t *testing.T) {
 	gone := nodeAs("dead", silent)
 	for name, test := range map[string]struct {
@@ -357,8 +346,7 @@ func TestPlanAwaitsTheFence(t *testing.T) {
 	}
 }
 
-// After a rule of force has ended, and its hold is deleted by a late request, a shared volume is attached
-// there again without a write of the hold.
+// A late deletion of the hold costs no further write: the volume is attached again without it.
 func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
 	hold := ledger.Hold{Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", Rule: OutOfService}}}
 	for name, test := range map[string]struct {
@@ -380,7 +368,6 @@ func TestHoldWithAnEndedRuleIsDeleted(t *testing.T) {
 	}
 }
 
-// Of several times the earliest decides when a volume is checked again.
 func TestRecheckIsTheEarliest(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
 	for _, in := range []time.Duration{2 * time.Minute, time.Minute, 3 * time.Minute} {
@@ -391,8 +378,7 @@ func TestRecheckIsTheEarliest(t *testing.T) {
 	}
 }
 
-// A volume must be at its users' nodes; an exclusive one only at its holder's node and a live migration's
-// target.
+// An exclusive volume must be only at its holder's node and a live migration's target.
 func TestWanted(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	q := dataAt("q", "dead", ledger.PodLive)
@@ -417,8 +403,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// A yielding ticket gives way to a user that has or may get the volume at another, unfenced node, unless a
-// live migration has the volume beside them.
+// A yielding ticket gives way to users at other unfenced nodes, except beside a live migration.
 func TestOutranked(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	kept := asksAt("o", ledger.TypeBackup, "third", grantedNow) // has the volume, and yields to none of these
@@ -451,8 +436,7 @@ func TestOutranked(t *testing.T) {
 	}
 }
 
-// A volume may be where it is attached, reported or about to be, where it is listed without users, and
-// without attachments at its hold's node.
+// Also where it is listed without users, and without attachments at its hold's node.
 func TestMayBeAttached(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	claim := ledger.ClaimKey{Namespace: "shop", Name: "data"}
@@ -487,8 +471,6 @@ func TestMayBeAttached(t *testing.T) {
 	}
 }
 
-// The message about a kubelet that may have forgotten a volume also says where the volume may be attached
-// without a VolumeAttachment.
 func TestForgetfulKubelet(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	booted := nodeAs("well", func(n *ledger.NodeState) { n.BootID = "b" })
@@ -514,8 +496,7 @@ func TestForgetfulKubelet(t *testing.T) {
 	}
 }
 
-// A volume may be mounted where it is attached and in volumesAttached; without attachments, where it is in
-// volumesAttached; of a driver that never attaches, anywhere.
+// Without attachments volumesAttached decides; a driver that never attaches permits any node.
 func TestSafeToMount(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	begun := func(a *ledger.Attachment) { a.Attached = false }

@@ -17,10 +17,10 @@ import (
 //   - after a new attach there in the same boot, that an older mount may exist that the kubelet does not
 //     count.
 
-// maxFences bounds the fences in a VolumeHold. A further one waits.
+// maxFences bounds the fences in a VolumeHold; a further one waits.
 const maxFences = 256
 
-// keptFence is the hold's fence of a volume taken from a node by force, if the outage still lasts.
+// keptFence is the hold's fence for a node, if the outage still lasts.
 func keptFence(s ledger.Snapshot, v *ledger.Volume, name ledger.NodeName) (ledger.Fence, bool) {
 	f, found := v.Hold.Fence(name)
 	n := s.Node(name)
@@ -62,15 +62,14 @@ func (p *holdPlan) fences(was, is ledger.Hold) []ledger.Fence {
 			list = append(list, f)
 		}
 	}
-	// If there is no room for all, the fences that permit the next forced detach come first.
+	// The fences that permit the next forced detach come first.
 	list = append(forced, list...)
 	list = list[:min(len(list), maxFences)]
 	slices.SortFunc(list, func(a, b ledger.Fence) int { return cmp.Compare(a.Node, b.Node) })
 	return list
 }
 
-// fence is the planned hold's entry about a node: a forced detach, its outage, or a boot in which the volume
-// may be mounted.
+// fence is an entry about a forced detach, its outage, or a boot with a possible mount.
 func (p *holdPlan) fence(was ledger.Hold, place *ledger.VolumeOnNode) (ledger.Fence, bool) {
 	f, needed := p.fenceNow(was, place)
 	if old, found := was.Fence(place.Node); found && !needed && !p.emptied(place) {
@@ -79,16 +78,13 @@ func (p *holdPlan) fence(was ledger.Hold, place *ledger.VolumeOnNode) (ledger.Fe
 	return f, needed
 }
 
-// mountOfBefore is the entry that the hold keeps after a forced detach: an older mount may exist as long as
-// that boot of the machine may last. The kubelet does not tell: after a restart it never counts such a
-// mount. This matters when the volume is attached there again. If nothing was taken before the rule ended,
-// there is no entry. In Cooperative mode this is unknown, since another controller attaches and reports
-// there.
+// mountOfBefore stays after a forced detach as long as that boot may last: a restarted kubelet never counts
+// the older mount. It is omitted if nothing was taken, and in Cooperative mode, where another controller
+// attaches and reports.
 func (p *holdPlan) mountOfBefore(old ledger.Fence, place *ledger.VolumeOnNode) (ledger.Fence, bool) {
 	n := p.snapshot.Node(old.Node)
 	if old.SystemUUID == ledger.OtherMachine && n != nil && n.Exists {
-		// Of the possible machines only the present Node's may get the volume attached again, and fail to
-		// count its mounts.
+		// Only the present machine may get the volume attached again, and fail to count its mounts.
 		old.SystemUUID, old.BootID = n.SystemUUID, n.BootID
 	}
 	sameBoot := n != nil && n.Exists && (n.BootID == "" || n.BootID == old.BootID) && (old.BootID != "" || n.UID == old.NodeUID)
@@ -105,7 +101,7 @@ func (p *holdPlan) fenceNow(was ledger.Hold, place *ledger.VolumeOnNode) (ledger
 	old, found := was.Fence(place.Node)
 	n, va := p.snapshot.Node(place.Node), p.own(place)
 	if p.Cooperative {
-		// Another controller takes volumes. Taken volumes stay taken, and unknown ones remain so for the
+		// Another controller takes volumes. Taken volumes stay taken, and unknown ones unknown, for the
 		// next leader.
 		f, kept := p.fenceKept(old, found, n, place)
 		switch {
@@ -138,26 +134,26 @@ func (p *holdPlan) fenceNow(was ledger.Hold, place *ledger.VolumeOnNode) (ledger
 	return ledger.Fence{}, false
 }
 
-// grantedBefore says whether the volume was granted for a former Node or machine of its holder's node.
+// grantedBefore: the grant was for a former Node or machine of its holder's node.
 func (p *holdPlan) grantedBefore(place *ledger.VolumeOnNode) bool {
 	h := hold(p.volume)
 	return h.Node == place.Node && p.snapshot.GrantedBefore(&h)
 }
 
-// leaves says whether a volume that needs no attachment is moved to another node than the written hold's:
-// then it is no longer unknown at the old node (ledger.moveHeld).
+// leaves: a moved volume without need of an attachment is no longer unknown at the old node
+// (ledger.moveHeld).
 func (p *holdPlan) leaves(place *ledger.VolumeOnNode) bool {
 	return place.Held && p.hold.Node != place.Node
 }
 
-// reportedAtGone says whether a deleted Node named the volume in volumesAttached, or was to, and the volume
-// is neither its holder's nor lost there by a rule of force.
+// reportedAtGone: a deleted Node has, or may have, named the volume in volumesAttached, and did not lose it
+// by force.
 func (p *holdPlan) reportedAtGone(n *ledger.Node, place *ledger.VolumeOnNode) bool {
 	return place.ReportSent && p.hold.Node != place.Node && n != nil && !n.Exists && !force(p.snapshot, p.volume, place, p.now).over()
 }
 
-// reportedFence is the fence of that Node: only this tells the next leader that the machine may have the
-// volume mounted. A leader that never saw the Node keeps the hold's fence.
+// reportedFence alone tells the next leader that a deleted Node's machine may have the volume mounted. A
+// leader that never saw the Node keeps it.
 func (p *holdPlan) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger.VolumeOnNode) ledger.Fence {
 	if old.Reported && n.UID == "" {
 		return old
@@ -165,17 +161,15 @@ func (p *holdPlan) reportedFence(old ledger.Fence, n *ledger.Node, place *ledger
 	return p.newFence(n, place, nil, "")
 }
 
-// fenceKept is the fence that the hold keeps during an outage after the detach: the kubelet's last report
-// does not count until the volume comes back. For a shared volume, which has no waiting user, it is kept
-// only if the rule holds because the volume was unpublished: otherwise the volume would be attached there
-// again, and taken again.
+// fenceKept stays after the detach during the outage: the kubelet's last report does not count. For a
+// shared volume it stays only if unpublishing made the rule hold: otherwise the volume would be attached
+// and taken again.
 func (p *holdPlan) fenceKept(old ledger.Fence, found bool, n *ledger.Node, place *ledger.VolumeOnNode) (ledger.Fence, bool) {
 	kept := found && old.Rule != "" && !attachedAt(place) && !outageOver(outageOf(old), n)
 	return p.withLease(old, n, place), kept && (p.exclusive || byUnpublish(old.Rule)) && !p.wanted(place)
 }
 
-// withLease completes a fence that was written before the node's Lease was read, once the Lease is read and
-// if a rule of force holds then too: without the Lease no later leader recognizes the outage.
+// withLease adds the Lease, once read: without it no later leader recognizes the outage.
 func (p *holdPlan) withLease(old ledger.Fence, n *ledger.Node, place *ledger.VolumeOnNode) ledger.Fence {
 	unread := old.Rule != "" && old.Renewed == 0 && n != nil && n.Exists && old.NodeUID == n.UID && old.Since == n.ReadySince
 	if !unread {
@@ -190,8 +184,7 @@ func (p *holdPlan) withLease(old ledger.Fence, n *ledger.Node, place *ledger.Vol
 	return old
 }
 
-// unknownFence is the entry of an attachment that no rule of force takes now, and that is unknown at the
-// node, with the boot in which the volume may be mounted. It is omitted if the hold's grant says the same.
+// unknownFence names the boot in which an unknown volume may be mounted, unless the hold's grant says it.
 func (p *holdPlan) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment) (ledger.Fence, bool) {
 	meant := old.Node == place.Node && (old.Attachment == uidOf(va) || place.Left)
 	if meant && old.Rule != "" && (va == nil || va.Deleting) && force(p.snapshot, p.volume, place, p.now).over() {
@@ -220,8 +213,7 @@ func (p *holdPlan) unknownFence(old ledger.Fence, n *ledger.Node, place *ledger.
 	return f, true
 }
 
-// entry is an entry about the present Node, its boot and its outage; of a Node that was never seen, about the
-// grant's.
+// entry is about the present Node; for a Node never seen, about the grant's.
 func (p *holdPlan) entry(n *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) ledger.Fence {
 	f := ledger.Fence{Node: place.Node, Attachment: uidOf(va), Rule: rule}
 	f.Reported = p.volume.ID.NoAttach() && rule == "" && p.hold.Node != place.Node
@@ -238,8 +230,7 @@ func (p *holdPlan) entry(n *ledger.Node, place *ledger.VolumeOnNode, va *ledger.
 	return f
 }
 
-// newFence is the entry of a detach that begins. If the volume is unknown, it names the boot of a possible
-// mount.
+// newFence begins a detach. It names the boot of an unknown volume's possible mount.
 func (p *holdPlan) newFence(n *ledger.Node, place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) ledger.Fence {
 	f := p.entry(n, place, va, rule)
 	boots := p.snapshot.Unknown(p.volume, place)
@@ -247,7 +238,7 @@ func (p *holdPlan) newFence(n *ledger.Node, place *ledger.VolumeOnNode, va *ledg
 		return f
 	}
 	f.InUse = true
-	if ready(n) { // the outages in this Node are not the first machine's
+	if ready(n) { // this Node's outages are not the first machine's
 		f.Since, f.Renewed = 0, 0
 	} else if place.Reported && place.InUse {
 		boots = append(slices.Clip(boots), n.Boot())
@@ -269,8 +260,7 @@ func inBoots(f ledger.Fence, boots []ledger.Boot) ledger.Fence {
 	return f
 }
 
-// forced is the rule of force by which the volume must leave a node's volumesAttached, or its attachment be
-// deleted; empty: none.
+// forced is empty without a rule of force.
 func (p *holdPlan) forced(place *ledger.VolumeOnNode, va *ledger.Attachment) string {
 	if place.Sent && !place.HasOwn() || va == nil && !place.Reported || va != nil && va.Deleting && !place.Reported {
 		return ""
@@ -282,10 +272,8 @@ func (p *holdPlan) forced(place *ledger.VolumeOnNode, va *ledger.Attachment) str
 	return rule
 }
 
-// fenceWritten says whether the written hold has what a detach step requires: its rule of force, or
-// nothing. Without an attachment the hold may still tell of an older mount, which can't be told from the
-// present state: for a shared volume, and for a volume at its holder's node, which is unknown where that
-// matters.
+// fenceWritten: the written hold must have a detach step's rule of force, or nothing if there is none.
+// Without an attachment it may tell of an older mount, of a shared volume or at its holder's node.
 func (p *holdPlan) fenceWritten(place *ledger.VolumeOnNode, va *ledger.Attachment, rule string) bool {
 	written := p.volume.Written()
 	f, found := written.Fence(place.Node)
@@ -297,9 +285,8 @@ func (p *holdPlan) fenceWritten(place *ledger.VolumeOnNode, va *ledger.Attachmen
 	return found && f.Rule == rule && f.Attachment == uidOf(va)
 }
 
-// keptByFence says whether the hold keeps an exclusive volume that needs no attachment at a node that is
-// not its holder's (fenceWritten): a live migration had it there, in a boot from which it was taken by
-// force before.
+// keptByFence: the hold keeps an exclusive volume without need of an attachment at another node. A live
+// migration had it there in a boot from which it was once taken by force.
 func keptByFence(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode) bool {
 	f, found := v.Hold.Fence(place.Node)
 	return found && f.Rule == "" && v.ID.NoAttach() && place.Reported && v.Hold.Node != place.Node && exclusive(access(s, v, v.Access))

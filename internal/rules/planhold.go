@@ -10,15 +10,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// maxListed bounds the requesters and the PersistentVolumes in a VolumeHold.
+// maxListed bounds the requesters and PersistentVolumes in a VolumeHold.
 const maxListed = 256
 
 // holdPlan decides the holder of a volume, and the write or deletion of its VolumeHold.
 type holdPlan struct{ planning }
 
-// decideHold decides the holder of an exclusive volume and the next user. It plans the write of the
-// VolumeHold if there must be one and it differs, and its deletion once the volume is at no node and the next
-// attachment's note will say all.
+// decideHold plans a necessary write, or the VolumeHold's deletion once the volume is at no node and the
+// next attachment's note will say all.
 func (p *holdPlan) decideHold() {
 	if p.forgotten() {
 		p.deleteHold()
@@ -43,16 +42,14 @@ func (p *holdPlan) decideHold() {
 	}
 }
 
-// deleteHold plans the deletion of the hold, if there is one. An unwritten hold (empty Version) is only dropped
-// from the ledger.
+// deleteHold only drops an unwritten hold (empty Version) from the ledger.
 func (p *holdPlan) deleteHold() {
 	if p.volume.HasHold() {
 		p.add(Step{Kind: DeleteHold, Expect: p.volume.Hold.Version})
 	}
 }
 
-// mustWrite says whether a hold must be written. A hold with an unanswered write is written in any case:
-// its new version voids all unanswered writes.
+// mustWrite is true after an unanswered write: the new version voids all unanswered writes.
 func (p *holdPlan) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
 	if p.volume.HoldUnanswered > 0 {
 		is.Grants = anotherVersion(is.Grants)
@@ -61,12 +58,10 @@ func (p *holdPlan) mustWrite(was ledger.Hold, is *ledger.Hold) bool {
 	return !sameHold(was, *is) || p.volume.Hold != nil && was.Version == ""
 }
 
-// anotherVersion is the number that makes a hold differ from an equal one: an API server makes no new
-// version for a write without a change.
+// anotherVersion makes a hold differ: an API server makes no new version for a write without a change.
 func anotherVersion(grants int64) int64 { return grants%ledger.MaxNumber + 1 }
 
-// onlyListed says whether only kubelets' lists name the volume: it has neither a hold nor a
-// PersistentVolume. A hold would add nothing, and a node may list any number of names.
+// onlyListed: only kubelets' lists name the volume. A node may list any number of names.
 func (p *holdPlan) onlyListed() bool {
 	return p.volume.Hold == nil && len(p.volume.PVs()) == 0 &&
 		!slices.ContainsFunc(p.volume.OnNodes, func(place ledger.VolumeOnNode) bool {
@@ -74,9 +69,8 @@ func (p *holdPlan) onlyListed() bool {
 		})
 }
 
-// lacksBoot says whether the hold must be written only to name the boot of the holder's node: the volume is
-// to be reported there, and must wait for that (report). The kubelet may have reported its boot after the
-// hold was written, or an older release wrote the hold.
+// lacksBoot: the report waits for a hold that names its node's boot. The kubelet may have reported it
+// later, or an older release wrote the hold.
 func (p *holdPlan) lacksBoot(was ledger.Hold) bool {
 	place := p.volume.OnNode(p.hold.Node)
 	if p.Cooperative || was.BootID != "" || p.hold.BootID == "" || p.snapshot.DropsHoldBoots() {
@@ -96,15 +90,15 @@ func (p *holdPlan) writeHold() {
 	p.add(step)
 }
 
-// forgetsTicket says whether a hold names no ticket at its node, although the holder of an ended ticket may
-// use the volume there (mayBeUnlisted): the next leader learns of it only here.
+// forgetsTicket: an ended ticket's holder may use the volume (mayBeUnlisted). The next leader learns of it
+// only here.
 func (p *holdPlan) forgetsTicket(is ledger.Hold) bool {
 	place := p.volume.OnNode(is.Node)
 	return place != nil && !is.NamesTicket() && ready(p.snapshot.Node(is.Node)) && mayBeUnlisted(p.volume, place)
 }
 
-// forgotten says whether the hold has no subject left: neither the volume nor a boot in which it may still
-// be mounted, which would find it attached again if its disk returned under another PersistentVolume.
+// forgotten: the hold has no subject left, neither the volume nor a boot with a possible mount, where its
+// disk may return under another PersistentVolume.
 func (p *holdPlan) forgotten() bool {
 	h := p.volume.Written()
 	if h.Version == "" || len(p.volume.PVs()) > 0 || len(p.volume.OnNodes) > 0 {
@@ -124,7 +118,7 @@ func (p *holdPlan) nextHold(was ledger.Hold) ledger.Hold {
 	return p.unwritten(h, was, place)
 }
 
-// assignment is nextHold without fences, also if its only news is the recent departure of the last user.
+// assignment is nextHold without fences, also if only the last user left recently.
 func (p *holdPlan) assignment(was ledger.Hold) ledger.Hold {
 	h := ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 	h.Node = p.holder(was)
@@ -162,8 +156,7 @@ func (p *holdPlan) names() []string {
 	return slices.Clip(names[:min(len(names), maxListed)])
 }
 
-// holderNode returns the holder's Node, boot and machine: those of the volume's grant, or their successors
-// once their word on the volume is credible.
+// holderNode is of the volume's grant, or its successors once their word on the volume is credible.
 func (p *holdPlan) holderNode(was ledger.Hold, name ledger.NodeName, place *ledger.VolumeOnNode) (uid, boot, machine string) {
 	n := p.snapshot.Node(name)
 	switch {
@@ -195,15 +188,13 @@ func (p *holdPlan) unwritten(h, was ledger.Hold, place *ledger.VolumeOnNode) led
 	return h
 }
 
-// keptAfterTicket says whether a volume stays at its node after the departure of its last user
-// (detachDelay) while its hold names a ticket. The hold then drops the ticket: if the node fell silent
-// meanwhile, the ticket's holder would count as a possible user (mayBeUnlisted).
+// keptAfterTicket: a hold drops an ended ticket while the volume stays (detachDelay). Otherwise, if the
+// node fell silent, its holder would count as a possible user (mayBeUnlisted).
 func (p *holdPlan) keptAfterTicket(was, h ledger.Hold, place *ledger.VolumeOnNode) bool {
 	return place != nil && was.NamesTicket() && p.delayed(h, p.snapshot.Node(place.Node), place) > 0
 }
 
-// lingering is how long a hold may still name departed users: usually the volume is detached by then, and
-// the hold is written anyway.
+// lingering is how long a hold may name departed users: usually a detach causes the write.
 const lingering = 30 * time.Second
 
 // lingers says whether it is too early to write a hold only for the departure of the last user.
@@ -229,8 +220,8 @@ func (p *holdPlan) transitions(was ledger.Hold) int64 {
 	return most
 }
 
-// holder is the volume's node: the old one while the volume may be there or a user there claims it; then
-// the promised one; then the node of the first user in rank.
+// holder is the old node while the volume may be there or a user there claims it; then the promised node;
+// then the first user's in rank.
 func (p *holdPlan) holder(was ledger.Hold) ledger.NodeName {
 	at := was.Node
 	if was.Stays && at != "" && !p.lost(at) {
@@ -259,8 +250,7 @@ func (p *holdPlan) holder(was ledger.Hold) ledger.NodeName {
 	return node
 }
 
-// found is a node with the volume but without a hold: first a node with a living user, then a node where it
-// is attached.
+// found is a node with the volume but without a hold, preferably with a living user.
 func (p *holdPlan) found() ledger.NodeName {
 	var best *ledger.VolumeOnNode
 	score := -1
@@ -286,7 +276,7 @@ func (p *holdPlan) found() ledger.NodeName {
 	return best.Node
 }
 
-// promiseNext keeps a promise while its user is there, and else makes one to the first user in rank.
+// promiseNext keeps a promise while its user is there, else promises to the first user in rank.
 func (p *holdPlan) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.Promise {
 	if next := was.Next; next.Node != "" && next.Node != holder && p.required {
 		lost := fenced(p.snapshot, p.volume, next.Node, p.now)
@@ -309,8 +299,7 @@ func (p *holdPlan) promiseNext(was ledger.Hold, holder ledger.NodeName) ledger.P
 	return ledger.Promise{Node: node, To: requester(p.snapshot, u)}
 }
 
-// requesters lists the users of the volume at the node, and ended tickets while their holders may use it
-// there: the next leader learns of them here.
+// requesters include ended tickets while their holders may use the volume.
 func (p *holdPlan) requesters(was ledger.Hold, place *ledger.VolumeOnNode) []ledger.Requester {
 	var list []ledger.Requester
 	if place != nil {
@@ -360,7 +349,7 @@ func (p *holdPlan) waiting(holder ledger.NodeName, next ledger.Requester) []ledg
 }
 
 // listed sorts requesters, drops duplicates (a pod and its reservation), and bounds the list. The must
-// entries stay in it.
+// entries stay.
 func listed(list []ledger.Requester, must ...ledger.Requester) []ledger.Requester {
 	sorted := func(list []ledger.Requester) []ledger.Requester {
 		slices.SortFunc(list, compareRequesters)
@@ -401,7 +390,7 @@ func (p *holdPlan) describe(was ledger.Hold, h *ledger.Hold, place *ledger.Volum
 		p.keep(was, h, place)
 		return
 	case InUse, HeldElsewhere, StaysDetached, AttachFailed:
-		return // as it should be: in progress, or the yielding ticket was not told yet; or refused reports it
+		return // as it should be, or refused reports it
 	case ForeignAttachment:
 		h.State = ledger.HoldUnknown
 	default:
@@ -410,8 +399,8 @@ func (p *holdPlan) describe(was ledger.Hold, h *ledger.Hold, place *ledger.Volum
 	h.Reason, h.Message = stuck.Code, stuck.Message()
 }
 
-// astray is the hold's reason for a volume that may be at other nodes beside the holder's; false: at none.
-// The next node does not block itself: for it the hold says what keeps the volume at the holder's node.
+// astray is the reason for a volume at other nodes beside the holder's; false: none. The next node does not
+// block itself.
 func (p *holdPlan) astray(h *ledger.Hold, place *ledger.VolumeOnNode) (Reason, bool) {
 	if p.shared {
 		return Reason{}, false // it leaves the nodes that have shared it
@@ -431,8 +420,8 @@ func (p *holdPlan) astray(h *ledger.Hold, place *ledger.VolumeOnNode) (Reason, b
 	return p.stuck(place), true
 }
 
-// revoke writes into the hold that a ticket at a fenced node must be told to yield before the volume goes
-// elsewhere. This write also has the ticket checked if only time has fenced the node.
+// revoke says that a ticket at a fenced node must be told to yield first. This write also has the ticket
+// checked if only time has fenced the node.
 func (p *holdPlan) revoke(h *ledger.Hold) {
 	for _, n := range []ledger.NodeName{h.Node, h.Next.Node} {
 		if place := p.volume.OnNode(n); place != nil && p.hasGrantee(place) && fenced(p.snapshot, p.volume, n, p.now) {
@@ -442,16 +431,15 @@ func (p *holdPlan) revoke(h *ledger.Hold) {
 	}
 }
 
-// clock keeps the progress of a rule of force for its place in the hold, from which another controller
-// continues: while the volume waits for the rule, and at a silent node also while a user there still claims
-// the volume. Progress in the hold stays while this process can't tell whether it continues.
+// clock keeps a rule's progress in the hold, for another controller. It stays while this process can't tell
+// whether it continues.
 func (p *holdPlan) clock(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOnNode) {
 	if place == nil {
 		return
 	}
 	n, f := p.snapshot.Node(place.Node), force(p.snapshot, p.volume, place, p.now)
 	if f.Former {
-		p.awaits(f) // the next leader can't tell whether that machine was seen in between
+		p.awaits(f) // the next leader can't tell whether that machine was seen meanwhile
 		return
 	}
 	p.sayBrake(h, place, f)
@@ -465,8 +453,7 @@ func (p *holdPlan) clock(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOn
 	p.awaits(f)
 }
 
-// keepClock keeps the end of a rule's time in the hold, if its progress was there, until the rule takes
-// something: Moorage may have nothing that it may take.
+// keepClock keeps the end of a rule's time until the rule takes something, if Moorage may.
 func (p *holdPlan) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOnNode) {
 	if place == nil || was.Force == nil || was.Force.Node != place.Node {
 		return
@@ -481,8 +468,7 @@ func (p *holdPlan) keepClock(was ledger.Hold, h *ledger.Hold, place *ledger.Volu
 // same says whether two pointers have equal values, or are both nil.
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// sameHold says whether two holds are equal. A hold is not written only to add a boot or a machine, except
-// by lacksBoot.
+// sameHold: a hold is not written only to add a boot or a machine, except by lacksBoot.
 func sameHold(a, b ledger.Hold) bool {
 	return a.Node == b.Node && a.NodeUID == b.NodeUID && (a.BootID == b.BootID || a.BootID == "") && (a.SystemUUID == b.SystemUUID || a.SystemUUID == "") && a.Next == b.Next &&
 		a.Transitions == b.Transitions && a.State == b.State && a.Stays == b.Stays && a.Reason == b.Reason &&
@@ -518,14 +504,13 @@ func (p *holdPlan) needsHold(h *ledger.Hold) bool {
 
 func isTicket(r ledger.Requester) bool { return r.Ticket }
 
-// unnoted says whether the volume may be at its holder's node, and no attachment's note says what the hold
-// says.
+// unnoted: no attachment's note has the hold's facts for a volume that may be at its holder's node.
 func (p *holdPlan) unnoted(h *ledger.Hold, place *ledger.VolumeOnNode) bool {
 	switch {
 	case place == nil:
 		return false
 	case place.UnlistedBy() != nil && !ready(p.snapshot.Node(place.Node)):
-		return true // the holder of an ended ticket may use it
+		return true // an ended ticket's holder may use it
 	case !place.HasAttachments():
 		return !place.Sent && p.mayBeAttached(place)
 	}
@@ -538,8 +523,7 @@ func (p *holdPlan) attachedAnywhere() bool {
 	return slices.ContainsFunc(p.volume.OnNodes, func(place ledger.VolumeOnNode) bool { return attachedAt(&place) || place.Left })
 }
 
-// asHeld is the hold that the next attachment relies on: the recorded one, or without a record the planned
-// one, if it needs no VolumeHold.
+// asHeld is the recorded hold, else the planned one if no VolumeHold is needed.
 func (p *holdPlan) asHeld() ledger.Hold {
 	was := hold(p.volume)
 	if !p.exclusive || was.Node != "" || was.Version != "" {
@@ -556,8 +540,7 @@ func (p *holdPlan) asHeld() ledger.Hold {
 //
 //	Invariant: Hold.State = AttachFailed ⇒ Hold.Reason = AttachFailed
 
-// refused reports in a hold without a worse reason that the driver refuses an attach: at the holder's node
-// first, then at a live migration's target.
+// refused reports the driver's refusal of an attach in a hold without a worse reason.
 func (p *holdPlan) refused(was ledger.Hold, h *ledger.Hold) {
 	if h.State != ledger.HoldHeld || h.Reason != "" {
 		return
@@ -576,8 +559,8 @@ func (p *holdPlan) refused(was ledger.Hold, h *ledger.Hold) {
 	}
 }
 
-// attachError is the driver's error of an attach at a node. A deletion does not end a report in the hold:
-// the next state is written once, when the VolumeAttachment is gone.
+// attachError: a deletion does not end the report. The next state is written once the VolumeAttachment is
+// gone.
 func (p *planning) attachError(was ledger.Hold, place *ledger.VolumeOnNode) (Reason, bool) {
 	if !place.AttachFailed() {
 		return Reason{}, false
@@ -596,9 +579,8 @@ func failedAttach(s ledger.Snapshot, v *ledger.Volume, va *ledger.Attachment) Re
 	}
 }
 
-// keep writes into the hold until when an unused volume stays at its node. It is written together with the
-// end of its last user (lingers), and stays until the volume is detached or used again: by itself it costs
-// no write.
+// keep costs no write of its own: it comes with its last user's end (lingers), and stays until the detach
+// or the next use.
 func (p *holdPlan) keep(was ledger.Hold, h *ledger.Hold, place *ledger.VolumeOnNode) {
 	if p.Cooperative || len(h.Requesters) > 0 || was.Reason != DetachDelayed && !p.keptAfterTicket(was, *h, place) && p.lingers(place) {
 		return

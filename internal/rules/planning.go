@@ -10,10 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// planning is what the plans for one volume share: the facts, the questions about them, and the steps so far.
-// A planner is made of layers, and each asks only the ones below: holdPlan decides the holder and writes it
-// down, detachPlan takes the volume from the nodes that it must leave, attachPlan brings it to its holder's
-// node.
+// planning is what the plans for one volume share. Each layer asks only the ones below: holdPlan decides
+// the holder, detachPlan takes the volume from other nodes, attachPlan brings it to its holder's node.
 type planning struct {
 	Arbiter
 	snapshot  ledger.Snapshot
@@ -22,12 +20,12 @@ type planning struct {
 	exclusive bool
 	onlyHeld  bool        // exclusive only by its hold, see keptByHold
 	shared    bool        // exclusive only while a ticket keeps it detached
-	required  bool        // the driver's volumes need attachments
+	required  bool        // the driver needs attachments
 	anySlot   bool        // ignore whether there is a slot
 	hold      ledger.Hold // as it should be
 	plan      Plan
 
-	place *ledger.VolumeOnNode // whose own attachment was asked for last: va
+	place *ledger.VolumeOnNode // of the cached va
 	ownAt *ledger.Attachment
 }
 
@@ -36,7 +34,7 @@ func (p *planning) isUnknown(place *ledger.VolumeOnNode) bool {
 	return p.snapshot.IsUnknown(p.volume, place)
 }
 
-// own is the own attachment of a VolumeOnNode. It is cached, since each lookup computes its name.
+// own is cached, since each lookup computes its name.
 func (p *planning) own(place *ledger.VolumeOnNode) *ledger.Attachment {
 	if place == nil || place != p.place {
 		p.place, p.ownAt = place, place.Own()
@@ -72,8 +70,7 @@ func migratesTo(s ledger.Snapshot, v *ledger.Volume, place *ledger.VolumeOnNode)
 	return place != nil && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return migrating(s, v, u) })
 }
 
-// hasRight says whether a user at a node has a right to the volume. A fence ends all rights at a node; with
-// promised, tickets there that were not told yet still count.
+// hasRight: a fence ends all rights at a node; with promised, tickets that were not told yet still count.
 func (p *planning) hasRight(place *ledger.VolumeOnNode, promised bool) bool {
 	if place == nil || !p.required {
 		return false
@@ -109,10 +106,9 @@ func (p *planning) outranked(u ledger.User, n ledger.NodeName) bool {
 	return false
 }
 
-// outrankers yields the users to which a user must yield: at its own node users with other parameters, and
-// users at other nodes. It omits users that Grant passes over (evaluation.others, evaluation.blocks), users at a fenced
-// node, and pods that wait at their node for other holders that need not yield to them. It yields nothing
-// if a live migration has the volume beside the user.
+// outrankers are the users to which a user must yield. It omits users that Grant passes over
+// (evaluation.others, evaluation.blocks), users at a fenced node, and pods that wait for other holders. It
+// is empty if a live migration has the volume beside the user.
 func (p *planning) outrankers(u ledger.User, n ledger.NodeName) iter.Seq2[ledger.NodeName, Request] {
 	return func(yield func(ledger.NodeName, Request) bool) {
 		t := p.snapshot.Ticket(u.Ticket)
@@ -155,10 +151,9 @@ func (p *planning) waits(u ledger.User, place *ledger.VolumeOnNode) bool {
 	return has != "" && has != place.Node
 }
 
-// unproved says whether a volume without VolumeAttachments may be at its hold's node, or in a node's
-// volumesAttached, for lack of proof. The known volumesAttached may be older than an unanswered report of
-// this process or of the last leader: only a read, or a write on that version, proves the absence. An
-// unmanaged node ignores volumesAttached.
+// unproved: volumesAttached may be older than an unanswered report of this or the last leader. Only a read,
+// or a write on that version, proves a volume without VolumeAttachments absent. An unmanaged node ignores
+// volumesAttached.
 func (p *planning) unproved(place *ledger.VolumeOnNode) bool {
 	if !p.volume.ID.NoAttach() || !place.WithoutAttachment() || p.Cooperative || place.Proof.Stage != ledger.ProofNone {
 		return false
@@ -167,8 +162,7 @@ func (p *planning) unproved(place *ledger.VolumeOnNode) bool {
 	return n == nil || !n.Exists || n.Managed
 }
 
-// mayBeAttached says whether the volume may still be at a node, with or without users. For ledger.Detached
-// it says whether a ticket was not told yet that the volume may be attached again.
+// mayBeAttached, for ledger.Detached: a ticket was not told yet that the volume may be attached again.
 func (p *planning) mayBeAttached(place *ledger.VolumeOnNode) bool {
 	if place.Node == ledger.Detached {
 		return p.inhabited(place)
@@ -182,9 +176,8 @@ func (p *planning) mayBeAttached(place *ledger.VolumeOnNode) bool {
 	if p.unproved(place) {
 		return p.evidenceOf(p.snapshot, p.volume, place, p.now).usage != usageFenced
 	}
-	// In use without an attachment: either a kubelet waits for the attachment for a pod, or this shows that
-	// the volume is mounted all the same. A volume that needs no attachment is at its hold's node until the
-	// kubelet's word or a rule of force says otherwise.
+	// In use without an attachment: a kubelet waits for it, or the volume is mounted all the same. A volume
+	// that needs no attachment is at its hold's node until the kubelet or a rule of force says otherwise.
 	if !place.MayBeInUse() && !place.WithoutAttachment() || !unused(p.snapshot, place) {
 		return false
 	}
@@ -192,7 +185,7 @@ func (p *planning) mayBeAttached(place *ledger.VolumeOnNode) bool {
 	return usage != usageFenced && usage != usageNone
 }
 
-// best is the first in rank of the living users at a node other than not.
+// best is the first in rank of the living users elsewhere than not.
 func (p *planning) best(not ledger.NodeName) (ledger.User, ledger.NodeName) {
 	var who ledger.User
 	var at ledger.NodeName
@@ -227,17 +220,16 @@ func (p *planning) living(place *ledger.VolumeOnNode) bool {
 	return false
 }
 
-// awaits plans a check for the next step of a rule of force, or for its end: the message changes then. If
-// the time stands still until the node's Lease is read again, the next step may be imminent for as long.
+// awaits plans a check for the next step of a rule of force. While the time stands still, the next step may
+// be imminent.
 func (p *planning) awaits(f forcing) {
 	if f.Left > 0 {
 		p.recheck(min(f.Left, max(f.Step-f.Elapsed%f.Step, minWait)))
 	}
 }
 
-// elsewhere lists the other nodes where an exclusive volume may be, and why. The target of a live migration
-// and the holder's node don't block each other; a third node does, such as the target of an earlier
-// migration.
+// elsewhere is where else an exclusive volume may be. A live migration's target and the holder's node don't
+// block each other; a third node does.
 func (p *planning) elsewhere(n, holder ledger.NodeName) []Reason {
 	if !p.exclusive {
 		return nil
@@ -290,9 +282,8 @@ func (p *planning) lasts() bool {
 	return pv != nil && !pv.Deleting || p.inline()
 }
 
-// inhabited says whether a user at a node may use the unwanted volume, or be about to: a pod bound past all
-// rules, for which the safe detach would put the volume back; or a granted ticket that was not told that it
-// has lost the volume: no kubelet knows its use of the volume.
+// inhabited: a pod was bound past all rules, so that the safe detach would put the volume back; or a
+// granted ticket was not told of its loss, and no kubelet knows its use.
 func (p *planning) inhabited(place *ledger.VolumeOnNode) bool {
 	if !p.required || fenced(p.snapshot, p.volume, place.Node, p.now) {
 		return false
@@ -341,8 +332,8 @@ func (p *planning) urgent(h ledger.Hold, node *ledger.Node, place *ledger.Volume
 	return !ready(node) || node.Draining || !p.required || p.sought(h, place) || p.released() || noSpareSlot(p.snapshot, node.Driver(p.volume.ID.Driver))
 }
 
-// released says whether the volume's claim is gone: no user returns for it, and a provisioner deletes it
-// only after its detach (external-provisioner).
+// released: without a claim no user returns, and a provisioner deletes the volume only after its detach
+// (external-provisioner).
 func (p *planning) released() bool {
 	claimed := false
 	for _, name := range p.volume.PVs() {

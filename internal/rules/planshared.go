@@ -6,9 +6,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A shared volume has no holder, and has a VolumeHold only for a message: that it waits at a silent node,
-// with the progress of the rule of force, from which another controller continues; or that the driver
-// refuses its attach.
+// A shared volume has no holder. Its VolumeHold is for a message only: it waits at a silent node, with the
+// progress of the rule of force for the next controller, or the driver refuses its attach.
 
 // decideShared plans the write of a shared volume's hold, and its end when there is no message.
 func (p *holdPlan) decideShared(was ledger.Hold) { p.writeShared(was, p.sharedHold(was)) }
@@ -24,7 +23,7 @@ func (p *holdPlan) writeShared(was, is ledger.Hold) {
 		p.deleteHold()
 		return
 	case is.State == "" && (says || len(is.Fences) > 0) && was.Transitions > 0:
-		is.State = ledger.HoldFree // from its exclusive time: its transitions stay
+		is.State = ledger.HoldFree // from its exclusive time
 	case silent && p.volume.HoldUnanswered > 0:
 		is.State = was.State
 	case silent:
@@ -35,7 +34,7 @@ func (p *holdPlan) writeShared(was, is ledger.Hold) {
 	}
 }
 
-// sharedHold is the planned hold of a shared volume; no State: none.
+// No State: no hold.
 func (p *holdPlan) sharedHold(was ledger.Hold) ledger.Hold {
 	is := p.emptyHold(was)
 	if place := p.overdue(); place != nil {
@@ -50,7 +49,7 @@ func (p *holdPlan) sharedHold(was ledger.Hold) ledger.Hold {
 	return is
 }
 
-// keepLeft keeps the mention of the node at which the volume was left while it was exclusive.
+// keepLeft keeps the node where the volume was left while it was exclusive.
 func (p *holdPlan) keepLeft(was ledger.Hold, is *ledger.Hold) {
 	if !was.Stays || p.lost(was.Node) {
 		return
@@ -67,8 +66,7 @@ func (p *holdPlan) emptyHold(was ledger.Hold) ledger.Hold {
 	return ledger.Hold{Version: was.Version, Transitions: was.Transitions, Grants: was.Grants, PVs: p.names()}
 }
 
-// unattached is the driver's error of a refused attach of a shared volume: the one in the hold, or else the
-// first node's.
+// unattached is a refused attach's error: the hold's, or else the first node's.
 func (p *holdPlan) unattached(was ledger.Hold) (first Reason, found bool) {
 	for i := range p.volume.OnNodes {
 		reason, failed := p.attachError(was, &p.volume.OnNodes[i])
@@ -82,9 +80,8 @@ func (p *holdPlan) unattached(was ledger.Hold) (first Reason, found bool) {
 	return first, found
 }
 
-// overdue is the place that a shared volume must leave, now or later, because its node is silent, and whose
-// time for a forced detach has run longest. The hold keeps this one: after a change of leader all other
-// times start over.
+// overdue is the silent node's place whose time for a forced detach has run longest. The hold keeps it:
+// after a change of leader all other times start over.
 func (p *holdPlan) overdue() *ledger.VolumeOnNode {
 	var best *ledger.VolumeOnNode
 	var longest forcing
@@ -103,8 +100,7 @@ func (p *holdPlan) overdue() *ledger.VolumeOnNode {
 	return best
 }
 
-// unanswered is what keeps a shared volume at a node. If it has users there, only a rule about the node can
-// apply.
+// With users there, only a rule about the node keeps a shared volume.
 func (p *holdPlan) unanswered(place *ledger.VolumeOnNode) Reason {
 	if !p.wanted(place) {
 		return stuckAt(p.Arbiter, p.snapshot, p.volume, place, p.now)

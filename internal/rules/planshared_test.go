@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The hold of a shared volume is written for a reason, and again when the reason ends. A hold from its
-// exclusive time keeps its transitions.
+// A hold from the volume's exclusive time keeps its transitions.
 func TestWriteNote(t *testing.T) {
 	fence := []ledger.Fence{{Node: "dead", Rule: OutOfService}}
 	force := &ledger.Force{Rule: AfterPodGone, Node: "dead"}
@@ -73,7 +72,7 @@ func sharedAt(t *testing.T, attachment func(*ledger.Attachment), nodes ...ledger
 	return Arbiter{}.planner(s, v, auditTime)
 }
 
-// A shared volume waits for a silent node, but not for one with a new machine: no time ends that.
+// A shared volume does not wait for a node with a new machine: no time ends that.
 func TestOverdue(t *testing.T) {
 	if place := sharedAt(t, func(*ledger.Attachment) {}, "dead").overdue(); place == nil || place.Node != "dead" {
 		t.Errorf("overdue: %+v", place)
@@ -81,7 +80,6 @@ func TestOverdue(t *testing.T) {
 	if place := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-1" }, "dead").overdue(); place != nil {
 		t.Errorf("overdue at another machine: %+v", place)
 	}
-	// No rule's time runs, or the volume is not there.
 	endless := never
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, sharedDisk, madeAt("dead"), ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterPodGone: &endless})
 	if place := p.overdue(); place != nil {
@@ -98,7 +96,6 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// Of several silent nodes the one with the longest time counts; among equals, the first.
 func TestLongestOverdue(t *testing.T) {
 	for name, test := range map[string]struct {
 		later ledger.NodeName // falls silent a minute after the other
@@ -127,8 +124,6 @@ func TestLongestOverdue(t *testing.T) {
 	}
 }
 
-// A shared volume's hold says that it waits for a silent node and the rule's progress, or the node from
-// which it is taken by force.
 func TestNote(t *testing.T) {
 	waits := sharedAt(t, func(a *ledger.Attachment) { a.NodeID = "i-2" }, "dead").sharedHold(ledger.Hold{})
 	if waits.State != ledger.HoldDetachPending || waits.Reason != NodeUnreachable || waits.Message == "" || waits.Force == nil || waits.Force.Node != "dead" || len(waits.Fences) > 0 {
@@ -140,7 +135,6 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// The rule that takes a volume from an out-of-service node.
 func TestForcedBy(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	tainted := func(reported ...ledger.VolumeID) ledger.NodeState {
@@ -179,8 +173,7 @@ func TestForcedBy(t *testing.T) {
 	}
 }
 
-// During the attacher's turn a fence without a rule goes; a fence with a rule stays until the attachment is
-// gone.
+// During the attacher's turn a fence without a rule goes; with a rule it stays.
 func TestFenceOfWhatLeaves(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	for name, test := range map[string]struct {
@@ -210,8 +203,6 @@ func TestFenceOfWhatLeaves(t *testing.T) {
 	}
 }
 
-// A user with an active claim, or a terminating pod, has a right to a volume at its node. A pending ticket
-// has none.
 func TestHasRight(t *testing.T) {
 	ask := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "m"}, UID: "t", Version: "1", Type: ledger.TypeManual, Node: "well", Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 	granted, pod := ask, ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Node: "well", Volumes: []ledger.PodVolume{{Name: "v", Claim: "data"}}}
@@ -249,7 +240,6 @@ func TestHasRight(t *testing.T) {
 	}
 }
 
-// The Node, boot and machine of the holder in a hold.
 func TestHolderNode(t *testing.T) {
 	was := ledger.Hold{Node: "well", NodeUID: "old", BootID: "old", SystemUUID: "m"}
 	same := ledger.Hold{Node: "well", NodeUID: "w", BootID: "old", SystemUUID: "m"}

@@ -24,8 +24,8 @@ func (p *holdPlan) asksToStay(place *ledger.VolumeOnNode) bool {
 	return va != nil && va.Ours && va.Deleting && !va.DetachError.IsZero() && !replaced(p.snapshot.Node(place.Node), va)
 }
 
-// stays says whether the volume may be at the holder's node without an attachment there: it was asked for,
-// or is in the hold and not disproved.
+// stays says whether the volume may be at the holder's node unattached: it was asked for, or is in the hold
+// and not disproved.
 func (p *holdPlan) stays(was, h ledger.Hold, place *ledger.VolumeOnNode) bool {
 	if was.Stays && was.Node == h.Node {
 		if was.LeftAtAnother(p.snapshot.Node(h.Node)) || place == nil || p.own(place) == nil || p.own(place).Deleting {
@@ -37,8 +37,7 @@ func (p *holdPlan) stays(was, h ledger.Hold, place *ledger.VolumeOnNode) bool {
 	return h.Next.Node == "" && p.asksToStay(place)
 }
 
-// lost says whether a node is gone for good: the volume may be taken from it by force, and it has no object
-// for an attachment.
+// lost says whether a node is gone for good: force is permitted, and it has no object for an attachment.
 func (p *holdPlan) lost(name ledger.NodeName) bool {
 	n := p.snapshot.Node(name)
 	return p.forcedFrom(name) && (n == nil || !n.Exists)
@@ -97,7 +96,7 @@ func (p *attachPlan) someone(place *ledger.VolumeOnNode) string {
 }
 
 // attachAbandoned attaches a volume that was left at a node and is unwanted there: only an attachment can
-// be detached. It has a VolumeOnNode there, with its slot (VolumeOnNode.Left).
+// be detached. Its VolumeOnNode has its slot.
 func (p *attachPlan) attachAbandoned() {
 	was := hold(p.volume)
 	if !was.Stays || was.Version == "" || p.exclusive && was.Node != p.hold.Node || was.Node == "" {
@@ -112,9 +111,9 @@ func (p *attachPlan) attachAbandoned() {
 	}
 }
 
-// attachedAnew says whether an attachment was made to detach a volume that was left at its node, and is not
-// attached yet. It is not deleted before: the attacher might never have seen it, and its end would not
-// prove the detach. If no attacher will attach it any more, its PersistentVolume waits for its end.
+// attachedAnew finds an attachment made to detach a left volume, not attached yet. It is not deleted
+// before: its end would not prove the detach. If no attacher will attach it, its PersistentVolume waits for
+// its end.
 func (p *detachPlan) attachedAnew(place *ledger.VolumeOnNode, va *ledger.Attachment) bool {
 	was := hold(p.volume)
 	waits := was.Stays && was.Node == place.Node && va != nil && !va.Attached && !va.Deleting && !was.LeftAtAnother(p.snapshot.Node(place.Node))

@@ -11,7 +11,7 @@ import (
 // Times of Kubernetes.
 const (
 	// DefaultAfterPodGone is the time from the deletion of the last pod at a node that is not ready to the
-	// forced detach of its volumes (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
+	// forced detach (attach_detach_controller.go, ReconcilerMaxWaitForUnmountDuration).
 	DefaultAfterPodGone = 6 * time.Minute
 	// AfterNodeDeleted is the time from a deleted node's last Ready to the end of its tickets.
 	AfterNodeDeleted = 6 * time.Minute
@@ -19,9 +19,8 @@ const (
 	never = time.Duration(-1)
 )
 
-// PolicyFor returns the policy of a driver and a class, field by field: from the policy for both, else from
-// the driver's policy, else the default. Of several policies for the same the oldest counts, then the
-// smaller name.
+// PolicyFor returns the policy of a driver and a class. Each field comes from the policy for both, else the
+// driver's policy, else the default. The oldest policy counts, then the smaller name.
 func PolicyFor(s ledger.Snapshot, driver, class string) ledger.Policy {
 	all := ledger.Policy{Driver: driver}
 	if p := s.Policy(driver, ""); p != nil {
@@ -58,15 +57,14 @@ func inherit(p, all ledger.Policy) ledger.Policy {
 		p.AfterUnreachable = all.AfterUnreachable
 	}
 	p.Says |= all.Says
-	// Slots of a node and calls of a driver are not of a class.
+	// Slots and calls belong to the driver.
 	p.MaxSlots, p.Headroom, p.Workers = all.MaxSlots, all.Headroom, all.Workers
-	p.NetworkFence = all.NetworkFence // a machine is cut off from the whole driver
+	p.NetworkFence = all.NetworkFence // a fence cuts a machine off from the whole driver
 	return p
 }
 
-// policyOf returns the policy of a volume: of its PersistentVolumes' policies, the strictest values, with
-// the latest force and the least sharing. A volume attached for a deleted PersistentVolume may be of any
-// class of its driver.
+// policyOf combines the policies of a volume's PersistentVolumes: the strictest values. A volume attached
+// for a deleted PersistentVolume may be of any class of its driver.
 func policyOf(s ledger.Snapshot, v *ledger.Volume) ledger.Policy {
 	var first string
 	names := v.PVs()
@@ -92,8 +90,8 @@ func classOf(s ledger.Snapshot, name string) string {
 	return ""
 }
 
-// strictestOfAll makes a policy stricter by all policies of a driver, except the detach delay: no user
-// returns for a volume without a PersistentVolume.
+// strictestOfAll covers all policies of a driver, except the detach delay: no user returns for a volume
+// without a PersistentVolume.
 func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledger.Policy {
 	delay := policy.DetachDelay
 	policy = strictest(s, policy, PolicyFor(s, driver, ""))
@@ -104,8 +102,7 @@ func strictestOfAll(s ledger.Snapshot, driver string, policy ledger.Policy) ledg
 	return policy
 }
 
-// strictest permits for an attached volume only what both policies permit. Values for pods being placed, or
-// for the whole driver, come from the first.
+// strictest permits for an attached volume only what both policies permit. Other values come from a.
 func strictest(s ledger.Snapshot, a, b ledger.Policy) ledger.Policy {
 	gone := longer(afterPodGone(s, a), afterPodGone(s, b))
 	unreachable := longer(afterUnreachable(a), afterUnreachable(b))
@@ -145,7 +142,7 @@ func afterUnreachable(p ledger.Policy) time.Duration {
 	return *p.AfterUnreachable
 }
 
-// Policy is the policy of a need, with or without a volume.
+// Policy is the policy of a need.
 func (n Need) Policy(s ledger.Snapshot) ledger.Policy {
 	return PolicyFor(s, n.Volume.Driver, n.class())
 }

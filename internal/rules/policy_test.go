@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A class's policy inherits unset fields. Set fields count, also with a default value. Slots and calls are
-// always the driver's.
+// Set fields count, also with a default value. Slots and calls are always the driver's.
 func TestPolicyOfClassInherits(t *testing.T) {
 	type policy = ledger.Policy
 	duration := func(d *time.Duration) any {

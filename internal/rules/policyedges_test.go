@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume has the strictest policy of its classes. Without its PersistentVolume all classes count, except
-// for the delay.
+// Without its PersistentVolume all classes count, except for the delay.
 func TestPolicyOfAVolume(t *testing.T) {
 	policy := func(class string, minutes time.Duration) ledger.Event {
 		after := minutes * time.Minute
@@ -45,7 +44,7 @@ func TestPolicyOfAVolume(t *testing.T) {
 	}
 }
 
-// The strictest of two policies permits what both permit, requires what either requires, in any order.
+// The strictest permits what both permit, and requires what either requires, in any order.
 func TestStrictest(t *testing.T) {
 	type policy = ledger.Policy
 	s := plannerOf(t, Arbiter{}, "", ledger.Hold{}).snapshot

@@ -12,7 +12,6 @@ import (
 
 var promised = ledger.VolumeID{Driver: "d", Handle: "data"}
 
-// promising is a ledger with two Ready nodes and one exclusive volume.
 func promising(now time.Time, events ...ledger.Event) *ledger.Ledger {
 	l := ledger.New()
 	key := ledger.ClaimKey{Namespace: "s", Name: "data"}
@@ -44,8 +43,7 @@ func podNamed(name string) ledger.Requester {
 	return ledger.Requester{Namespace: "s", Name: name, UID: name}
 }
 
-// A hold from when a user seemed to live at the volume's node takes back no grant if there is none:
-// otherwise grants and refusals may alternate forever (found by the explorer).
+// Otherwise grants and refusals may alternate forever (found by the explorer).
 func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 	now := time.Unix(1000, 0)
 	asks := asksFor("asks", ledger.TypeManual, "n2")
@@ -69,7 +67,6 @@ func TestAnOldHoldTakesNoGrantBack(t *testing.T) {
 	}
 }
 
-// A ticket waits for a denying reason, reports it, and nothing remains to do.
 func TestWhoWaitsForASlotIsSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
 	full := ledger.NodeDrivers{Node: "n2", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 0}}}

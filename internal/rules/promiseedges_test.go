@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A planned hold for another node keeps an exclusive volume from a request at node well.
+// A planned hold for another node keeps an exclusive volume back.
 func TestHeldBackByWhat(t *testing.T) {
 	who := func(uid string) ledger.Requester {
 		return ledger.Requester{Ticket: true, Namespace: "shop", Name: uid, UID: uid}

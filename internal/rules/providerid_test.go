@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// made makes a Node with a providerID, as a kubelet with --provider-id.
 func (s *script) made(provider, line string) {
 	s.lag = true
 	a := parse(line)
@@ -24,8 +23,7 @@ func (s *script) made(provider, line string) {
 	s.flush()
 }
 
-// A volume that has left a replaced machine, by time or a person's action, is not in doubt at the next
-// machine of that name.
+// A volume that left a replaced machine is not in doubt at the next of that name.
 func TestReplacedMachineWithProviderID(t *testing.T) {
 	for name, test := range map[string]struct {
 		how   []string

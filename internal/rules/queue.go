@@ -9,21 +9,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// MaxWaiting is the number of tickets of one namespace that are decided on at a node at a time: the first
-// in rank. A node has room for fewer volumes. A tenant may make any number of tickets, and each change at
-// the node has all of them decided on: the rest wait until some are granted or deleted, and rank last until
-// then.
+// MaxWaiting is the number of tickets of one namespace that are decided on at a node at a time, the first
+// in rank. Each change at the node decides on all of them: the rest of a tenant's tickets wait, and rank
+// last.
 //
-// A ticket counts as several if its volumes have more than usualLooks users together: its decision looks at
-// each user.
+// A ticket counts as several if its volumes have more than usualLooks users together.
 const (
 	MaxWaiting = 256
 	usualLooks = 256
 )
 
-// Queue holds the pending tickets of a node, for decisions on the same facts. Each is decided on once, in
-// the order of rank: the decisions agree, and cost little more than in proportion to the tickets. Not safe
-// for parallel use.
+// Queue holds the pending tickets of a node. It decides on each once, by rank and on the same facts, at a
+// cost about proportional to the tickets. Not safe for parallel use.
 type Queue struct {
 	arbiter  Arbiter
 	snapshot ledger.Snapshot
@@ -31,10 +28,10 @@ type Queue struct {
 	now      time.Time
 	line     *Line
 
-	tickets []*ledger.Ticket             // in the order of rank
+	tickets []*ledger.Ticket             // by rank
 	looks   int                          // see Looks
 	ranks   []Request                    // of the tickets
-	behind  map[ledger.TicketID]bool     // the tickets beyond MaxWaiting
+	behind  map[ledger.TicketID]bool     // beyond MaxWaiting
 	decided map[ledger.TicketID]decision // on the first tickets
 	next    int                          // the number of decided tickets
 	served  int                          // the pods of the line before these
@@ -43,23 +40,21 @@ type Queue struct {
 	waitsElsewhere bool // see WaitsElsewhere
 
 	slots     slots
-	elsewhere map[ledger.VolumeID]awaiting    // see keptElsewhere, filled on demand
+	elsewhere map[ledger.VolumeID]awaiting    // filled on demand
 	users     map[*ledger.VolumeOnNode]ranked // of VolumeOnNodes with many users, filled on demand
 	weights   map[ledger.VolumeID]int         // filled by weight
 }
 
-// WaitsElsewhere says whether a decision so far has a ticket wait for a ticket at another node. That one
-// may lose its chance without an event at this node.
+// WaitsElsewhere says whether a ticket waits for a ticket at another node. No event may come here for that.
 func (q *Queue) WaitsElsewhere() bool { return q.waitsElsewhere }
 
 // decision is the verdict of Grant on a ticket.
 type decision struct {
 	verdict Verdict
-	gets    bool // granted, or as soon as another ticket is known not to be
+	gets    bool // granted, or if another ticket fails
 }
 
-// ranked holds the users of a VolumeOnNode: first all except pending tickets, then the contending pending
-// tickets in rank order.
+// ranked has users other than pending tickets first, then the contending tickets by rank.
 type ranked struct {
 	users  []ledger.User
 	asking []Request
@@ -83,11 +78,10 @@ func (l *Line) queue(n ledger.NodeName) *Queue {
 	return q
 }
 
-// Tickets lists the pending tickets by rank, so that no ticket is refused for a later ticket that is
-// refused too.
+// Tickets lists the pending tickets by rank.
 func (q *Queue) Tickets() []*ledger.Ticket { return q.tickets }
 
-// Looks returns the number of comparisons of volumes' users with requests: the main cost of a round.
+// Looks returns the comparisons of users with requests: the main cost of a round.
 func (q *Queue) Looks() int { return q.looks }
 
 func (q *Queue) look() {
@@ -96,8 +90,7 @@ func (q *Queue) look() {
 	}
 }
 
-// rank sorts the tickets, and leaves out those beyond a namespace's limit. A ticket with a sent grant
-// counts as granted, not as pending.
+// rank leaves out tickets beyond a namespace's limit. A ticket with a sent grant counts as granted.
 func (q *Queue) rank(node *ledger.Node) {
 	q.ranks = make([]Request, 0, len(node.Tickets))
 	for _, id := range node.Tickets {
@@ -122,8 +115,7 @@ func (q *Queue) rank(node *ledger.Node) {
 	}
 }
 
-// weight is the number of users, and of places without relevant users, that a decision on a ticket may look
-// at.
+// weight counts the users, and places without relevant users, for a decision.
 func (q *Queue) weight(t *ledger.Ticket) int {
 	sum := 0
 	for _, id := range q.snapshot.TicketAt(t.ID) {
@@ -141,12 +133,11 @@ func (q *Queue) weight(t *ledger.Ticket) int {
 	return sum
 }
 
-// fewUsers is the number of users of a VolumeOnNode up to which they are checked in any order, and the
-// maximum of tickets that a verdict names as keeping a volume.
+// fewUsers is the number of users that are checked in any order, and the most tickets that a verdict names
+// as keeping a volume.
 const fewUsers = 16
 
-// blockers are the users of a VolumeOnNode that may keep a volume from a request. Of the contending tickets
-// before it, the first few are enough.
+// blockers may keep a volume from a request. A few of the contending tickets before it are enough.
 func (q *Queue) blockers(p *ledger.VolumeOnNode, r Request) []ledger.User {
 	if q == nil || len(p.Users) <= fewUsers {
 		return p.Users
@@ -182,7 +173,7 @@ func (q *Queue) ranked(p *ledger.VolumeOnNode) ranked {
 	return k
 }
 
-// Grant decides on a whole ticket of the queue: all of its volumes, or none. See Arbiter.Grant.
+// Grant decides on a whole ticket, all volumes or none; see Arbiter.Grant.
 func (q *Queue) Grant(t *ledger.Ticket) Verdict {
 	verdict, _ := q.decision(t)
 	return verdict
@@ -192,7 +183,7 @@ func (q *Queue) decision(t *ledger.Ticket) (v Verdict, gets bool) {
 	rank := ticketAsks(t)
 	for ; q.next < len(q.tickets) && CompareRequests(q.ranks[q.next], rank) <= 0; q.next++ {
 		q.keepForPods(q.ranks[q.next])
-		if before := q.tickets[q.next]; !before.InDoubt { // a ticket in doubt has its slots, like a granted one
+		if before := q.tickets[q.next]; !before.InDoubt { // a ticket in doubt has its slots
 			q.handOut(before)
 		}
 	}
@@ -225,7 +216,7 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 	a, s := q.arbiter, q.snapshot
 	w := evaluation{arbiter: a, snapshot: s, request: r, node: t.Node, now: q.now, queue: q}
 	if lost := w.fenced(); len(lost) > 0 {
-		return decision{verdict: refuse(lost)} // before all else: waiters for this ticket see that it has yielded
+		return decision{verdict: refuse(lost)} // first: waiters for this ticket see that it has yielded
 	}
 	if away := leaves(s, t, q.now); len(away) > 0 {
 		return decision{verdict: refuse(away)}
@@ -250,18 +241,18 @@ func (q *Queue) decide(t *ledger.Ticket, r Request) decision {
 		return decision{verdict: refuse(early)}
 	}
 	if before := q.outranked(t, r); len(before) > 0 {
-		return decision{verdict: refuse(before)} // Keeps would take the grant back at once
+		return decision{verdict: refuse(before)} // Keeps would take the grant back
 	}
 	verdict = q.committed(r, t)
 	if verdict.Allowed() {
 		verdict = q.first(w)
 	}
-	// A ticket that waits only for another ticket's decision has its slots meanwhile.
+	// A ticket that waits only for another ticket's decision has its slots.
 	return decision{verdict: verdict, gets: verdict.Allowed() || verdict.First().Code == NotGranted}
 }
 
-// outranked lists the users to which a yielding ticket would lose a volume right after its grant: the
-// volume is at its node for others during their notice, and then goes elsewhere.
+// outranked lists the users to which a yielding ticket would lose a volume right after its grant: it is at
+// its node for others during their notice.
 func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	if !t.Type.Yields() {
 		return nil
@@ -279,8 +270,8 @@ func (q *Queue) outranked(t *ledger.Ticket, r Request) []Reason {
 	return nil
 }
 
-// committed says why a ticket is not granted a volume without rivals: an earlier leader may have granted it
-// elsewhere, or the hold will give it to another node.
+// committed refuses a volume that an earlier leader may have granted elsewhere, or that the hold will give
+// to another node.
 func (q *Queue) committed(r Request, t *ledger.Ticket) Verdict {
 	s := q.snapshot
 	granted := s.With(&ledger.Delta{Granted: t.ID})

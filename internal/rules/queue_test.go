@@ -18,7 +18,6 @@ import (
 
 var queueTime = time.Unix(1_700_000_000, 0)
 
-// crowd draws a node at which more users share a few volumes than a queue checks in any order.
 func crowd(t *rapid.T) *ledger.Ledger {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }
@@ -58,8 +57,7 @@ func crowd(t *rapid.T) *ledger.Ledger {
 	return l
 }
 
-// TestQueueCountsAsOneByOne compares the queue's shared results with a check of all other tickets one by
-// one, for each ticket of a node.
+// Compares the queue's shared results with a check of all other tickets one by one.
 func TestQueueCountsAsOneByOne(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		s := crowd(t).Snapshot()
@@ -101,8 +99,6 @@ func TestQueueCountsAsOneByOne(t *testing.T) {
 	})
 }
 
-// fullOneByOne says whether a request needs more slots than remain after users that stay and earlier
-// tickets, both granted ones and those that keep slots.
 func fullOneByOne(w evaluation, given, kept map[ledger.VolumeID]bool) bool {
 	all, fresh := map[ledger.VolumeID]bool{}, false
 	for v := range w.snapshot.Volumes() {
@@ -127,8 +123,7 @@ func fullOneByOne(w evaluation, given, kept map[ledger.VolumeID]bool) bool {
 	return fresh && len(all) > 4
 }
 
-// A ticket's outcome depends on earlier tickets only. Otherwise two tickets may wait for each other, or
-// alternate between waiting and not.
+// Otherwise two tickets may wait for each other, or alternate.
 func TestRankedAfterChangesNothing(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		l := crowd(t)
@@ -164,8 +159,6 @@ func TestRankedAfterChangesNothing(t *testing.T) {
 	})
 }
 
-// blockedOneByOne says whether a user at another node, or for a volume of one pod anywhere, keeps an
-// exclusive volume from the request.
 func blockedOneByOne(w evaluation, v *ledger.Volume) bool {
 	living, others, foreigners := false, false, false
 	for i := range v.OnNodes {
@@ -188,7 +181,7 @@ func blockedOneByOne(w evaluation, v *ledger.Volume) bool {
 	return foreigners || others && !living // a pending ticket elsewhere waits for users that live here
 }
 
-// A queue leaves out tickets beyond a namespace's limit, tells them, and lets them keep nothing.
+// Tickets beyond a namespace's limit are told, and keep nothing.
 func TestQueueLeavesOutTooMany(t *testing.T) {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }
@@ -230,8 +223,7 @@ func TestQueueLeavesOutTooMany(t *testing.T) {
 	}
 }
 
-// A pod or ticket may ask for no more volumes than a VolumeTicket lists. Volumes that need no attachment
-// don't count.
+// Volumes that need no attachment don't count.
 func TestTooManyVolumes(t *testing.T) {
 	l := ledger.New()
 	l.Apply(queueTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
@@ -260,7 +252,6 @@ func TestTooManyVolumes(t *testing.T) {
 	}
 }
 
-// A verdict names a few of many users that keep a volume.
 func TestVerdictNamesAFew(t *testing.T) {
 	var reasons []Reason
 	for i := range 5 * MaxVolumes {
@@ -272,7 +263,6 @@ func TestVerdictNamesAFew(t *testing.T) {
 	}
 }
 
-// An audit decides on all waiting tickets, once per node.
 func TestAuditOfManyTicketsCostsInProportion(t *testing.T) {
 	cost := func(n int) float64 {
 		l := ledger.New()

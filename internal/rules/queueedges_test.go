@@ -10,8 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Of many users, blockers are all except pending tickets, and the first contending tickets before the
-// request.
 func TestBlockersOfManyUsers(t *testing.T) {
 	facts := []ledger.Event{
 		dataAt("lives", "dead", ledger.PodLive), dataAt("leaves", "dead", ledger.PodTerminating),
@@ -45,7 +43,7 @@ func TestBlockersOfManyUsers(t *testing.T) {
 	}
 }
 
-// A ticket that may be granted already, or that the queue does not know, is decided on by itself.
+// Each is decided on by itself.
 func TestGrantOfWhoIsInDoubt(t *testing.T) {
 	of := func(name, pv string, created int64) ledger.Event {
 		return asksAt(name, ledger.TypeManual, "well", func(k *ledger.Ticket) { k.Created, k.Volumes = created, []ledger.TicketVolume{{PersistentVolume: pv}} })
@@ -78,8 +76,8 @@ func TestGrantOfWhoIsInDoubt(t *testing.T) {
 	}
 }
 
-// A ticket that may be granted already is not decided on, and does not count for MaxWaiting. Tickets that
-// are left out may ask for missing volumes.
+// A possibly granted ticket does not count for MaxWaiting. Tickets that are left out may ask for missing
+// volumes.
 func TestHowManyAreDecidedOn(t *testing.T) {
 	id := func(i int) ledger.TicketID { return ledger.TicketID{Namespace: "shop", Name: strconv.Itoa(1000 + i)} }
 	facts := []ledger.Event{alive}

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Four nodes of four slots: one with the volume in use, one with the unused volume, one empty, and one half
-// full.
+// Four nodes: volume in use, volume unused, empty, half full.
 func TestRank(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	disk := func(claim string, access ledger.Access) ledger.VolumeID {
@@ -72,7 +71,6 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// If weights or volumes give no preference, all nodes rank alike.
 func TestRankByNothing(t *testing.T) {
 	s := ledger.New().Snapshot()
 	need := rules.Request{Needs: []rules.Need{{Name: "data"}}}
@@ -86,7 +84,6 @@ func TestRankByNothing(t *testing.T) {
 	}
 }
 
-// A node without the driver, or with no room for volumes, gets no points for room.
 func TestRankWithoutRoom(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	for n, limit := range map[ledger.NodeName]int32{"none": 0, "some": 2, "any": ledger.NoLimit} {
@@ -103,8 +100,7 @@ func TestRankWithoutRoom(t *testing.T) {
 	}
 }
 
-// A volume is not near where it is being detached, or where only a kubelet lists it. A full node has no
-// room for it.
+// A volume is not near where it is being detached, or where only a kubelet lists it.
 func TestRankOfWhatIsLeft(t *testing.T) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	disk := func(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: "d", Handle: handle} }

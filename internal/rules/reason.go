@@ -30,14 +30,14 @@ const (
 	ClaimUnbound           ledger.Code = "ClaimUnbound" // Immediate binding is under way
 	HeldElsewhere          ledger.Code = "HeldElsewhere"
 	StaysDetached          ledger.Code = "StaysDetached"          // for a ticket with spec.detached
-	IncompatibleParameters ledger.Code = "IncompatibleParameters" // a user has it there with other parameters
-	SELinuxConflict        ledger.Code = "SELinuxConflict"        // a pod has it there with another SELinux label
+	IncompatibleParameters ledger.Code = "IncompatibleParameters" // a user there has other parameters
+	SELinuxConflict        ledger.Code = "SELinuxConflict"        // a pod there has another SELinux label
 	UsedByOtherPod         ledger.Code = "UsedByOtherPod"         // ReadWriteOncePod
 	DriverNotRegistered    ledger.Code = "DriverNotRegistered"
 	NodeMissing            ledger.Code = "NodeMissing"
 	NodeUnmanaged          ledger.Code = "NodeUnmanaged"
 	NotGranted             ledger.Code = ledger.CodeNotGranted
-	NoFreeWorker           ledger.Code = "NoFreeWorker" // of the driver's, by its AttachPolicy
+	NoFreeWorker           ledger.Code = "NoFreeWorker" // by the AttachPolicy
 	Attaching              ledger.Code = "Attaching"
 	AttachFailed           ledger.Code = "AttachFailed"
 	NotReported            ledger.Code = "NotReported" // attached, not yet in volumesAttached
@@ -56,13 +56,13 @@ const (
 	SlotsNotKept           ledger.Code = "SlotsNotKept"   // lacks only slots, and keeps none of them
 	NeverAttached          ledger.Code = "NeverAttached"  // nothing can keep it from nodes
 	NoNode                 ledger.Code = "NoNode"         // no node takes the volumes of a ticket with spec.wherever
-	LeavesNode             ledger.Code = "LeavesNode"     // a ticket with onDrain: Move, from a drained or deleted node
+	LeavesNode             ledger.Code = "LeavesNode"     // with onDrain: Move
 	VolumeMissing          ledger.Code = "VolumeMissing"  // the claim's PersistentVolume is not seen yet
-	NodeReplaced           ledger.Code = "NodeReplaced"   // attached under another name of the driver for the node
-	VolumeReplaced         ledger.Code = "VolumeReplaced" // attached under the name of a PersistentVolume that has another volume now
+	NodeReplaced           ledger.Code = "NodeReplaced"   // the driver had another name for the node
+	VolumeReplaced         ledger.Code = "VolumeReplaced" // its PersistentVolume has another volume now
 )
 
-// Message returns the reason in words for a user of Kubernetes.
+// Message returns the reason in words for a user.
 func (r Reason) Message() string {
 	if words := rowOf(r.Code).words; words != nil {
 		return words(r)
@@ -70,11 +70,11 @@ func (r Reason) Message() string {
 	return string(r.Code)
 }
 
-// noTimeForces as a Reason's Seconds says that time alone permits no forced detach.
+// noTimeForces: time alone permits no forced detach.
 const noTimeForces = -1
 
-// anothersTime as a Reason's Seconds says that kube-controller-manager forces the detach. Its time starts
-// when it sees no running container of the node's pods, and is written nowhere.
+// anothersTime: kube-controller-manager forces the detach. Its time starts when it sees no running
+// container of the node's pods, and is written nowhere.
 const anothersTime = -2
 
 func (r Reason) howUnreachable() string {
@@ -116,7 +116,7 @@ func (r Reason) waysOut() string {
 // forcedIn begins the sentence with the remaining time of a rule.
 const forcedIn = "It is detached by force in "
 
-// ForcedIn returns the remaining time of a rule in a Reason's message; false: no time in it.
+// ForcedIn returns a rule's remaining time in a message; false: none.
 func ForcedIn(message string) (time.Duration, bool) {
 	_, rest, _ := strings.Cut(message, forcedIn)
 	text, _, ended := strings.Cut(rest, ";")
@@ -158,7 +158,7 @@ func codeNames() []string {
 	}
 }
 
-// CodeNamed returns the gRPC code of a name, or 0 for an unknown name.
+// CodeNamed returns the gRPC code of a name; 0: unknown.
 func CodeNamed(name string) int32 { return int32(max(0, slices.Index(codeNames(), name))) }
 
 // said is the driver's own text, with the code if the text lacks it: attachers usually write gRPC's error
@@ -181,7 +181,7 @@ func (r Reason) volume() string {
 
 // The table of reasons, for code that acts on a reason or reports it.
 
-// rowOf is the row of a code. A code outside the table waits, and has no words.
+// rowOf is the row of a code. An unknown code waits, and has no words.
 func rowOf(c ledger.Code) reasonRow {
 	for i := range reasonTable {
 		if reasonTable[i].code == c {
@@ -191,7 +191,7 @@ func rowOf(c ledger.Code) reasonRow {
 	return reasonRow{code: c, effect: waits, course: lasts, evict: noEviction, during: CallNone, nodes: unfit}
 }
 
-// Codes lists all reason codes, denying ones first.
+// Codes lists all reason codes, denying codes first.
 func Codes() []ledger.Code {
 	codes := make([]ledger.Code, 0, len(reasonTable))
 	for i := range reasonTable {
@@ -208,14 +208,12 @@ func outcomeOf(c ledger.Code) Outcome {
 	return Wait
 }
 
-// Transient says whether a wait for this reason usually ends soon by itself: it is reported only after a
-// while.
+// Transient says whether a wait usually ends soon by itself: it is reported only after a while.
 func Transient(c ledger.Code) bool {
 	return rowOf(c).course == passes
 }
 
-// DriverCodes lists the codes with words that name only a driver: without the driver's own text they are
-// equal for all its volumes and nodes.
+// DriverCodes lists the codes with words that name only a driver.
 func DriverCodes() []ledger.Code {
 	var codes []ledger.Code
 	for i := range reasonTable {
@@ -226,25 +224,25 @@ func DriverCodes() []ledger.Code {
 	return codes
 }
 
-// CallOf is the driver's call of a reason of this code.
+// CallOf is a code's driver call.
 func CallOf(c ledger.Code) Call {
 	return rowOf(c).during
 }
 
-// LiftedByEviction says whether fewer pods on a node could lift the reason there.
+// LiftedByEviction says whether fewer pods on a node could lift the reason.
 func (r Reason) LiftedByEviction(n ledger.NodeName) bool {
 	evict := rowOf(r.Code).evict
 	return evict == anyEviction || evict == evictionThere && r.Node == n
 }
 
-// OfNodes returns the reason in the words that kube-scheduler puts behind a count of nodes: "3 node(s)
-// exceed max volume count: no free slot …".
+// OfNodes returns kube-scheduler's words after a count of nodes: "3 node(s) exceed max volume count: no
+// free slot …".
 func (r Reason) OfNodes() string {
 	return strings.Replace(rowOf(r.Code).nodes, theDriver, r.Driver, 1) + r.Message()
 }
 
-// OfPod returns the reason in the words of a scheduler that refuses the pod without checking nodes. If
-// kube-scheduler's own plugins refuse the pod too, the words are theirs.
+// OfPod returns the words for a pod refused without a check of nodes: those of kube-scheduler's own plugins
+// if they refuse it too.
 func (r Reason) OfPod() string {
 	switch {
 	case r.Code == ClaimMissing && r.Detail == "":
@@ -261,8 +259,8 @@ func (r Reason) OfPod() string {
 	return r.Message()
 }
 
-// RefusedByStock says whether kube-scheduler's own plugins also refuse the pod for one of the reasons. The
-// pod's condition is then the same as without Moorage. These plugins know neither policies nor tickets.
+// RefusedByStock says whether kube-scheduler's own plugins, without policies and tickets, also refuse the
+// pod. Its condition is then the same as without Moorage.
 func (v Verdict) RefusedByStock() bool {
 	for _, r := range v.Reasons {
 		switch {

@@ -10,8 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The reason for a node that is not ready says what ends the wait: a rule's remaining time, why it does not
-// run, or that no time ends it.
 func TestWaysOut(t *testing.T) {
 	const (
 		left, held, endless, used   = forcedIn, "The time of afterUnreachable does not run while", "No time limit forces", "while a pod at that node uses it"
@@ -45,7 +43,6 @@ func TestWaysOut(t *testing.T) {
 	}
 }
 
-// A message contains users and times only if they are known, times from the first second on.
 func TestWordsOfWhatIsKnown(t *testing.T) {
 	who := ledger.Requester{Namespace: "shop", Name: "q", UID: "q"}
 	for got, want := range map[string]string{

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// docs/reasons.md explains each code, sorted, with its causes, the required action and its treatment;
-// package arch compares the other reasons.
+// The page docs/reasons.md explains each code, sorted; package arch compares the other reasons.
 func TestReasonsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reasons.md")
 	if err != nil {
@@ -55,7 +54,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 	}
 }
 
-// Each reason occurs in a script, or in a test of the core: a new rule needs a test of its refusal.
+// A new rule needs a test of its refusal.
 func TestEveryReasonIsTested(t *testing.T) {
 	var text strings.Builder
 	for _, pattern := range []string{"testdata/*.txt", "*_test.go", "../protocol/*_test.go", "../convert/*_test.go"} {
@@ -79,7 +78,6 @@ func TestEveryReasonIsTested(t *testing.T) {
 	}
 }
 
-// The documented limits of tickets and volumes, and of the wait for a grant, are the code's.
 func TestBoundsAreDocumented(t *testing.T) {
 	for page, bounds := range map[string]map[string]string{
 		"../../docs/reasons.md": {
@@ -101,7 +99,6 @@ func TestBoundsAreDocumented(t *testing.T) {
 	}
 }
 
-// Each code has its own words.
 func TestReasonsHaveMessages(t *testing.T) {
 	for _, code := range rules.Codes() {
 		if message := (rules.Reason{Code: code}).Message(); message == string(code) || message == "" {
@@ -110,8 +107,7 @@ func TestReasonsHaveMessages(t *testing.T) {
 	}
 }
 
-// Two claims of different namespaces can lead to one disk. A waiting user is not told the names in the
-// other namespace.
+// Two claims of different namespaces can lead to one disk.
 func TestOtherNamespacesAreNotNamed(t *testing.T) {
 	c := newCluster()
 	for _, n := range []ledger.NodeName{"n1", "n2"} {
@@ -150,8 +146,6 @@ func TestOtherNamespacesAreNotNamed(t *testing.T) {
 	}
 }
 
-// The message about a node that is not ready has the time until force, or why no time forces; and the known
-// start of an unanswered detach.
 func TestMessagesSayWhen(t *testing.T) {
 	waits := map[int64]string{90: "1m30s", -1: "No time", 0: "while a pod at that node uses it"}
 	for seconds, says := range waits {
@@ -172,8 +166,6 @@ func TestMessagesSayWhen(t *testing.T) {
 	}
 }
 
-// The message about slots has the number needed above one, the limit's source, and whether slots are kept
-// for others. A driver's refusal is quoted.
 func TestMessagesOfSlots(t *testing.T) {
 	all := []string{"needed", "AttachPolicy few", "in all", "waits for a slot", "ResourceExhausted", "quota"}
 	few := rules.Reason{Code: rules.NoFreeSlot, Driver: "disk", Node: "n1", Used: 1, Limit: 2, Needed: 1}

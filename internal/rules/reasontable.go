@@ -10,8 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// reasonRow holds all facts about a reason code. Rows have no field names, so that a row without a column
-// does not compile. Causes and required actions are in docs/reasons.md, which programs quote.
+// Rows have no field names, so that a row without a column does not compile. docs/reasons.md has causes and
+// required actions, and programs quote it.
 type reasonRow struct {
 	code    ledger.Code
 	effect  effect
@@ -19,7 +19,7 @@ type reasonRow struct {
 	evict   eviction
 	subject subject
 	during  Call
-	nodes   string // the start of a scheduler's words for a count of nodes with this reason
+	nodes   string // the words after a count of nodes
 	words   func(Reason) string
 }
 
@@ -36,7 +36,7 @@ type course uint8
 
 const (
 	lasts  course = iota + 1
-	passes        // by itself, soon: reported only after a while
+	passes        // reported only after a while
 )
 
 // eviction says whether fewer pods on a node lift a reason there.
@@ -53,13 +53,13 @@ type subject uint8
 
 const (
 	ofDriver subject = iota + 1 // only a driver
-	ofMore                      // a claim, a node, or numbers that differ from node to node
+	ofMore                      // a claim, a node, or numbers that differ by node
 )
 
 // Call is a driver's call.
 type Call uint8
 
-// The calls. A reason of CallDetach follows a proof that the detach is safe.
+// A reason of CallDetach follows a proof that the detach is safe.
 const (
 	CallNone Call = iota + 1
 	CallAttach
@@ -72,8 +72,8 @@ const (
 	plain = "node(s) "
 )
 
-// kube-scheduler's own plugins refuse a node for these reasons too. The words begin with theirs: people,
-// autoscalers and Kubernetes' own suites search for them.
+// kube-scheduler's own plugins refuse a node for these reasons too. The words begin with theirs, because
+// people, autoscalers and test suites search for them.
 const (
 	exceeds      = "node(s) exceed max volume count: "
 	unavailable  = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod: "
@@ -82,7 +82,7 @@ const (
 	theDriver    = "DRIVER" // the placeholder of the driver's name
 )
 
-// reasonTable has a row for each code, in the order of docs/reasons.md: denying ones first.
+// reasonTable has the order of docs/reasons.md.
 var reasonTable = [...]reasonRow{
 	{NoFreeSlot, denies, lasts, anyEviction, ofMore, CallNone, exceeds, Reason.noFreeSlot},
 	{NodeExhausted, denies, lasts, anyEviction, ofDriver, CallNone, where, Reason.nodeExhausted},
@@ -255,8 +255,8 @@ var reasonTable = [...]reasonRow{
 }
 
 // waysToKnow names the proofs that a volume is unused at a node whose kubelet may have forgotten it.
-// Volumes of iSCSI and Fibre Channel have no VolumeAttachment to delete, and their hold with its node is
-// written again. If several machines may have it mounted, no boot proves anything.
+// Volumes of iSCSI and Fibre Channel have no VolumeAttachment to delete: their hold is written again. If
+// several machines may have it mounted, no boot proves anything.
 func (r Reason) waysToKnow() string {
 	const boot, taint = "the machine is rebooted", "is known to be powered off and has the taint node.kubernetes.io/out-of-service"
 	ways := boot + ", " + taint

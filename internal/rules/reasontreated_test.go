@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// docs/reasons.md has the treatment of each code.
 func TestTreatmentOfReasonsIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reasons.md")
 	if err != nil {
@@ -31,7 +30,6 @@ func TestTreatmentOfReasonsIsDocumented(t *testing.T) {
 	}
 }
 
-// treatment is a row of the page, as a caller sees it.
 func treatment(r Reason) []string {
 	effect := map[Outcome]string{Deny: "refuses", Wait: "waits"}[refuse([]Reason{r}).Outcome]
 	evict := "no"
@@ -46,8 +44,7 @@ func treatment(r Reason) []string {
 	return []string{effect, evict, call, counted}
 }
 
-// The words of these codes are equal for each volume and node of a driver: a reporter of many pods says
-// them once.
+// The words are equal for each volume and node: a reporter says them once.
 func TestReasonsOfADriver(t *testing.T) {
 	same := func(r Reason) bool {
 		r.Driver = "disk"

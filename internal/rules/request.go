@@ -9,33 +9,32 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Request is a request for volumes, all at one node.
+// Request asks for volumes, all at one node.
 type Request struct {
 	Who     ledger.Requester
-	Type    ledger.TicketType // of the ticket; empty: a pod's request
+	Type    ledger.TicketType // empty: a pod's request
 	Created int64             // the order among equals
-	// Pod is the UID of the requesting pod, or Ticket the ticket.
+	// Pod is the requesting pod's UID, or Ticket is set.
 	Pod    string
 	Ticket ledger.TicketID
-	// Parameters say how the volumes must be attached; empty: as for pods.
+	// Parameters are attach parameters; empty: as for pods.
 	Parameters string
-	Needs      []Need // one for each volume, even if it is named twice
+	Needs      []Need // one per volume, even if named twice
 }
 
 // Need is one volume of a request.
 type Need struct {
-	Name   string // of the claim or the pod's volume, for messages
+	Name   string // for messages
 	Volume ledger.VolumeID
 	Link   ledger.Link
 	Claim  *ledger.Claim // nil for inline volumes and unclaimed PersistentVolumes
-	Bound  bool          // requires a bound claim: only a pod waits for its first consumer
-	Access ledger.Access // the claim's or the inline volume's own, until the volume is known
-	// SELinux is the label with which a kubelet mounts the volume for the requesting pod; unknown for a
-	// ticket.
+	Bound  bool          // only pods wait for a first consumer
+	Access ledger.Access // until the volume is known
+	// SELinux is the kubelet's mount label; unknown for a ticket.
 	SELinux ledger.SELinux
 }
 
-// PodRequest makes the request of a pod, which may be missing in the snapshot.
+// PodRequest makes the request of a pod, perhaps missing in the snapshot.
 func PodRequest(s ledger.Snapshot, p *ledger.Pod) Request {
 	r := podAsks(p)
 	for _, v := range p.Volumes {
@@ -102,8 +101,8 @@ func distinct(needs []Need) []Need {
 	})
 }
 
-// MaxVolumes is the number of volumes that one request may have: that of a VolumeTicket's spec.volumes. A
-// pod may have thousands inline, which would make each node's check as expensive.
+// MaxVolumes limits one request, like a VolumeTicket's spec.volumes. A pod may have thousands inline, and
+// each node's check would cost as much.
 const MaxVolumes = 256
 
 // tooMany says whether a request has more volumes than permitted.
@@ -123,8 +122,8 @@ func (r Request) tooMany(s ledger.Snapshot) []Reason {
 	return []Reason{{Code: TooManyVolumes, Needed: asked, Limit: MaxVolumes}}
 }
 
-// Attachable says whether a need of the request may require an attachment, as a claim without a driver yet
-// may. A pod without one reserves nothing.
+// Attachable says whether a need may require an attachment, as a claim without a driver yet may. Otherwise
+// a pod reserves nothing.
 func (r Request) Attachable(s ledger.Snapshot) bool {
 	for _, n := range r.Needs {
 		if s.AttachRequired(n.Volume.Driver) {
@@ -156,10 +155,9 @@ func (r Request) owns(u ledger.User) bool {
 	return u.Ticket == r.Ticket
 }
 
-// CompareRequests is the order in which requests are served: higher priority first, then older, then by
-// namespace, name and UID. It is negative if a comes before b, and 0 only for two requests of one
-// requester. All decisions on requests use it, since two orders could refuse each request for the other.
-// Bound pods have their own order (compareBound).
+// CompareRequests is the order of service: higher priority first, then older, then by namespace, name and
+// UID. It is 0 only for one requester. All decisions use it, since two orders could refuse each request for
+// the other. Bound pods have their own order (compareBound).
 func CompareRequests(a, b Request) int {
 	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.Created, b.Created), compareRequesters(a.Who, b.Who))
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Two requests of different requesters always have one order: by priority, then age, namespace, name and
-// UID.
+// The order is by priority, age, namespace, name and UID.
 func TestRequestsHaveOneOrder(t *testing.T) {
 	request := func(kind ledger.TicketType, created int64, namespace, name, uid string) rules.Request {
 		return rules.Request{Type: kind, Created: created, Who: ledger.Requester{Namespace: namespace, Name: name, UID: uid}}

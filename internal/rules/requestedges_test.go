@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A request needs each volume once, by its first name. Needs without a volume yet are distinct.
 func TestDistinctNeeds(t *testing.T) {
 	for name, test := range map[string]struct{ is, want []string }{
 		"none":            {nil, nil},
@@ -38,8 +37,6 @@ func TestDistinctNeeds(t *testing.T) {
 	}
 }
 
-// A need is named by its claim, or by the pod's volume. The claim gives its access mode, and must be bound
-// for a tool's ticket.
 func TestNeedsOfARequest(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true, Access: ledger.AccessPod}
 	pod := ledger.Pod{UID: "p", Version: "2", Namespace: "shop", Name: "db", Volumes: []ledger.PodVolume{
@@ -77,8 +74,7 @@ func TestNeedsOfARequest(t *testing.T) {
 	}
 }
 
-// An interrupted ticket is not granted again for ten seconds, doubled with each interruption, up to five
-// minutes.
+// Ten seconds, doubled with each interruption, up to five minutes.
 func TestPauseLeft(t *testing.T) {
 	outranked := func(times int64) ledger.Ticket {
 		return ledger.Ticket{Type: ledger.TypeBackup, Phase: ledger.TicketPending, Reason: string(Outranked), Interruptions: times}

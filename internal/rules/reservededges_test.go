@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// A ticket has the volume at worker-1, and the Binding of a pod to worker-2 is in flight: no other pod is
-// placed at worker-1 until its outcome is known.
+// The Binding to another node is in flight: no pod is placed at the ticket's node before its outcome is
+// known.
 func TestReservedPodKeepsTheVolume(t *testing.T) {
 	s := scriptAfter(t, `
 node worker-1 driver=disk limit=4

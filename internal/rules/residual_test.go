@@ -12,9 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// TestResidualRisks plays the scenarios of testdata/residual: faults that no fact in the API shows
-// (docs/internals/invariants.md). In each the judge must find a broken rule after the last command, and not
-// before; otherwise the risk no longer exists. Each begins with a comment that names it.
+// The scenarios of testdata/residual are faults that no fact shows (docs/internals/invariants.md). The
+// judge must find a broken rule after the last command, not before.
 func TestResidualRisks(t *testing.T) {
 	files, err := filepath.Glob("testdata/residual/*.txt")
 	if err != nil || len(files) == 0 {
@@ -47,7 +46,6 @@ func TestResidualRisks(t *testing.T) {
 	}
 }
 
-// played plays commands without a broken rule.
 func played(t *testing.T, s *script, lines ...string) {
 	t.Helper()
 	printed := ""
@@ -58,10 +56,9 @@ func played(t *testing.T, s *script, lines ...string) {
 	}
 }
 
-// A kubelet compares its status with its own copy of its Node, which a watch brings. If that copy already
-// equals the new status, it writes nothing, and takes its volumes for reported in use
-// (pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus). While the copy is older than its own last
-// write, it may mount a volume that volumesInUse omits. This test fails once the risk is gone.
+// A kubelet writes nothing if its copy of its Node equals the new status
+// (pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus). With an old copy it may mount a volume that
+// volumesInUse omits.
 func TestResidualRiskOfAnOldCopy(t *testing.T) {
 	s := newScript()
 	played(t, s, "node worker-1 driver=disk limit=4", "node worker-2 driver=disk limit=4",
@@ -73,8 +70,6 @@ func TestResidualRiskOfAnOldCopy(t *testing.T) {
 	for range 3 {
 		s.tick(m)
 	}
-	// The next pod, a short job, arrives before the controller has checked the volume. The watch of the
-	// kubelet's Node hangs: its next tick finds no change.
 	played(t, s, "pod job claim=data", "bind pod=job node=worker-1")
 	k.SeePods()
 	k.Node, k.Told = old, []ledger.VolumeID{v}
@@ -90,16 +85,13 @@ func TestResidualRiskOfAnOldCopy(t *testing.T) {
 	}
 }
 
-// A kubelet never lists in volumesInUse a volume that it mounted while the driver needed no attachments:
-// pluginIsAttachable keeps its value from the time when the volume was added
-// (pkg/kubelet/volumemanager/cache, AddPodToVolume and addVolume). This test fails once the risk is gone.
+// A volume mounted while the driver needed no attachments is never in volumesInUse: pluginIsAttachable
+// keeps its value (pkg/kubelet/volumemanager/cache, AddPodToVolume and addVolume).
 func TestResidualRiskOfADriverThatNeedsAttachments(t *testing.T) {
 	s := newScript()
 	played(t, s, "driver nfs attach=false", "node worker-1 driver=nfs limit=4", "node worker-2 driver=nfs limit=4",
 		"pv pv-1 claim=data driver=nfs", "pod db claim=data", "bind pod=db node=worker-1", "run",
-		// From here on its kubelet is played by hand: it lives, and lists nothing.
 		"kubelet worker-1 down", "driver nfs attach=true", "run", "report worker-1 inUse=",
-		// The containers have ended, and it is about to unmount the volume.
 		"pod db phase=finished", "pod db2 claim=data", "bind pod=db2 node=worker-2", "run")
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: "nfs", Handle: "h-pv-1"}, "worker-1")
 	if a, exists := s.Attachment(name); exists && !a.Deleting {
@@ -107,16 +99,13 @@ func TestResidualRiskOfADriverThatNeedsAttachments(t *testing.T) {
 	}
 }
 
-// A kubelet that does not count a volume, and has unstaged it, holds it for attached until the next check
-// of its volume manager. If its volume manager stands still for longer than the interval between
-// moorage-node's two looks, and continues after the last list of pods, it mounts the volume without a look
-// at volumesAttached. This test fails once the risk is gone.
+// A volume manager that stands still between moorage-node's two looks may mount an unstaged volume without
+// a look at volumesAttached.
 func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 	s := newScript()
 	played(t, s, "node worker-1 driver=disk limit=4", "node worker-2 driver=disk limit=4", "agent worker-1",
 		"pv pv-1 claim=data", "pod db claim=data", "bind pod=db node=worker-1", "run",
-		// Its Node is made again, and it has restarted meanwhile: it finds the volume, and does not count
-		// it.
+		// The kubelet has restarted meanwhile: it finds the volume, and does not count it.
 		"delete pod=db force", "delete node=worker-1", "node worker-1 new alive")
 	v, m := ledger.VolumeID{Driver: "disk", Handle: "h-pv-1"}, s.machine("worker-1")
 	k := s.Kubelet(m.ID)
@@ -135,7 +124,6 @@ func TestResidualRiskOfAStillVolumeManager(t *testing.T) {
 		s.speak(m)
 		steps = s.nextSteps(v)
 	}
-	// It is about to be deleted when a pod is bound past all rules, and the volume manager continues.
 	played(t, s, "pod job claim=data", "bind pod=job node=worker-1")
 	k.Up = true
 	k.SeePods()

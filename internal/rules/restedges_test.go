@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A wanted, attached volume must not be reported while it may be attached to the earlier machine of the
-// node's name.
+// A report must wait while the volume may be attached to the name's earlier machine.
 func TestBarredFromAReport(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	another := nodeAs("well", ofMachine("z", "c"), func(n *ledger.NodeState) { n.SystemUUID, n.BootID, n.Version = "z", "c", "7" })
@@ -32,7 +31,6 @@ func TestBarredFromAReport(t *testing.T) {
 	}
 }
 
-// A ticket keeps a lost grant while it is asked to let go. A deleted ticket needs no decision.
 func TestLeftToDoAboutTickets(t *testing.T) {
 	noticed := func(k *ledger.Ticket) { k.SatisfiedSince, k.YieldingSince = 900, 1000 }
 	over := func(k *ledger.Ticket) { k.SatisfiedSince, k.YieldingSince = 900, 970 }
@@ -67,8 +65,7 @@ func TestLeftToDoAboutTickets(t *testing.T) {
 	}
 }
 
-// When Moorage stops managing a volume, its hold keeps the possible older mounts, and drops everything that
-// is over.
+// An unmanaged volume's hold keeps possible older mounts, and drops everything that is over.
 func TestLeaveWithFences(t *testing.T) {
 	free := func(boot string) ledger.Hold {
 		return ledger.Hold{State: ledger.HoldFree, Fences: []ledger.Fence{{Node: "dead", NodeUID: "x", BootID: boot, InUse: true}}}
@@ -94,7 +91,6 @@ func TestLeaveWithFences(t *testing.T) {
 	}
 }
 
-// A shared volume waits for a silent node also while a brake stops its time, and says so.
 func TestOverdueWhileTheTimeIsHeld(t *testing.T) {
 	policy := ledger.Policy{
 		Name: "p", Version: "1", Driver: "d", AfterPodGone: new(never), AfterUnreachable: new(2 * time.Minute),
@@ -114,7 +110,6 @@ func TestOverdueWhileTheTimeIsHeld(t *testing.T) {
 	}
 }
 
-// A machine that never named itself can't be recognized.
 func TestNoMachineIsLetIn(t *testing.T) {
 	since := func(n *ledger.NodeState) { n.Version, n.ReadySince = "8", 40 }
 	for machine, want := range map[string]Unfencing{"": StaysFenced, "m": MayUnfence} {
@@ -126,7 +121,7 @@ func TestNoMachineIsLetIn(t *testing.T) {
 	}
 }
 
-// The taint vouches that nothing runs at a node only on an existing Node that is not Ready.
+// The taint counts only on an existing Node that is not Ready.
 func TestAbandonedNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*ledger.Node)
@@ -149,7 +144,6 @@ func TestAbandonedNode(t *testing.T) {
 	}
 }
 
-// A readable Lease, or a kubelet that mounts with labels, may let a pod fit.
 func TestAlikeInLeaseAndLabels(t *testing.T) {
 	for name, change := range map[string]func(*ledger.Node){
 		"ReadAgain": func(n *ledger.Node) { n.ReadAgain = time.Unix(1, 0) }, "SELinuxMount": func(n *ledger.Node) { n.SELinuxMount = true },

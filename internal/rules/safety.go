@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// unused says whether a VolumeOnNode has no users, except tickets that were never granted.
+// unused ignores never granted tickets.
 func unused(s ledger.Snapshot, p *ledger.VolumeOnNode) bool {
 	for _, u := range p.Users {
 		if claimStateOf(s, u) >= terminating {
@@ -20,8 +20,8 @@ func unused(s ledger.Snapshot, p *ledger.VolumeOnNode) bool {
 }
 
 // SafeToDetach says whether the volume may leave a node that no longer wants it, and by which rule of
-// force; none if the kubelet's own word is enough. Allow does not permit the deletion of the
-// VolumeAttachment yet: the steps of Plan first prove it against the API.
+// force; none if the kubelet's word is enough. Allow does not permit the deletion of the VolumeAttachment
+// yet: the steps of Plan first prove it against the API.
 func (a Arbiter) SafeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) (Verdict, string) {
 	return a.safeToDetach(s, v, p, p.Own(), now)
 }
@@ -80,15 +80,15 @@ func (a Arbiter) safeToDetach(s ledger.Snapshot, v *ledger.Volume, p *ledger.Vol
 	return refuse([]Reason{reason}), ""
 }
 
-// Unexplained says whether a kubelet lists a volume in volumesInUse that has neither a VolumeAttachment nor
-// a pod there, and is not in volumesAttached. It counts as in use: after a VolumeAttachment's finalizer was
-// removed by hand, the list may be the only trace of a mount.
+// Unexplained says whether volumesInUse names a volume without a VolumeAttachment, a pod, or an entry in
+// volumesAttached there. It counts as in use: after a VolumeAttachment's finalizer was removed by hand, the
+// list may be the only trace of a mount.
 func Unexplained(s ledger.Snapshot, p *ledger.VolumeOnNode) bool {
 	return p.MayBeInUse() && !p.HasAttachments() && !p.Reported && !p.Sent && !p.Left && !p.WithoutAttachment() && unused(s, p)
 }
 
-// unexplainedGrace is how long a kubelet may list a volume after its attachment's end before that is
-// reported: a kubelet that returns after a forced detach unmounts first.
+// unexplainedGrace is how long a kubelet may list a detached volume without a report: after a forced detach
+// a returning kubelet unmounts first.
 const unexplainedGrace = time.Minute
 
 // untilUnexplained is the rest of that time.
@@ -102,13 +102,13 @@ func untilUnexplained(v *ledger.Volume, p *ledger.VolumeOnNode, now time.Time) t
 // forgetful is why a reporting kubelet is not believed.
 const forgetful = "its kubelet may have forgotten that it is mounted, since for a while the node did not name it as attached"
 
-// forgetfulUnseen is the same if moorage-node could tell, and does not.
+// moorage-node could tell, and does not.
 const forgetfulUnseen = forgetful + ", and moorage-node does not say whether it is"
 
 // formerMachine is why a kubelet is not believed if another machine had the node's name.
 const formerMachine = "another machine had its name before, and may have it mounted"
 
-// severalMachines is the same if the present machine may also have it mounted: no boot tells.
+// The present machine may also have it mounted: no boot tells.
 const severalMachines = "the machine that is there may have it mounted, or one that had its name before"
 
 // unattached is added to either if there is no VolumeAttachment to delete.
@@ -128,8 +128,8 @@ func formerMachineReason(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOn
 	return reason
 }
 
-// noBootEnds says whether a volume stays unknown after a reboot: it may be mounted in one of several boots of
-// a machine, and the hold has room for one.
+// noBootEnds says whether a volume stays unknown after a reboot: several boots may have it mounted, and the
+// hold names one.
 func noBootEnds(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	return slices.ContainsFunc(s.Unknown(v, p), func(b ledger.Boot) bool { return b.SystemUUID != "" && b.BootID == "" })
 }
@@ -140,8 +140,8 @@ const forgetfulLeft = forgetful + ", and it may be attached there still, though 
 // forgetfulTaken is why a detached volume may still be mounted at a node.
 const forgetfulTaken = "it was detached from there by force while it was in use, and that boot of the machine lasts"
 
-// untilForced is a Reason's time until a rule of force holds: none while pods of the node delay it,
-// noTimeForces if the policy has no time for it.
+// untilForced is a Reason's time: none while pods of the node delay the rule, noTimeForces if the policy
+// has no time for it.
 func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, f forcing) int64 {
 	if f.Rule == "" && unused(s, p) && afterPodGone(s, policyOf(s, v)) < 0 {
 		return noTimeForces
@@ -150,7 +150,7 @@ func untilForced(s ledger.Snapshot, v *ledger.Volume, p *ledger.VolumeOnNode, f 
 }
 
 // secondsLeft is rounded to steps, so that it does not change with each decision, and is at most the rule's
-// whole time. It is 0 for a rule whose time is over, which may have no steps.
+// whole time; 0: over.
 func secondsLeft(f forcing) int64 {
 	if f.Rule == "" || f.Left <= 0 || f.Step < time.Second {
 		return 0
@@ -164,9 +164,9 @@ func secondsLeft(f forcing) int64 {
 	return told
 }
 
-// SafeToMount says whether the volume may be mounted at a node: its VolumeAttachment is attached, and the
-// node's volumesAttached, which the kubelet obeys, names it. For a volume that needs no attachment, no
-// removal from volumesAttached may be in flight.
+// SafeToMount says whether the volume may be mounted at a node: its VolumeAttachment is attached, and
+// volumesAttached, which the kubelet obeys, names it. If it needs no attachment, no removal from
+// volumesAttached may be in flight.
 func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.NodeName) bool {
 	p := s.Volume(id).OnNode(n)
 	switch {
@@ -181,8 +181,8 @@ func (a Arbiter) SafeToMount(s ledger.Snapshot, id ledger.VolumeID, n ledger.Nod
 	return va != nil && va.Attached && !va.Deleting
 }
 
-// claimOf names a volume for messages: the claim of its first PersistentVolume, or that PersistentVolume.
-// Empty for an inline volume.
+// claimOf is the claim of the first PersistentVolume, else the PersistentVolume; empty for an inline
+// volume.
 func claimOf(s ledger.Snapshot, v *ledger.Volume) string {
 	if claim := s.ClaimOf(v.PVs()); claim.Name != "" {
 		return claim.Name

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A granted ticket's missing volume has one reason: the first obstacle.
 func TestSatisfiedSaysOneThing(t *testing.T) {
 	migrates := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	with := func(parameters string) func(*ledger.Ticket) {
@@ -40,7 +39,7 @@ func TestSatisfiedSaysOneThing(t *testing.T) {
 	}
 }
 
-// A ticket has an exclusive volume only if its hold does not give it to another node where it still is.
+// An exclusive volume is missing only if its hold gives it to another node where it still is.
 func TestHeldAway(t *testing.T) {
 	for name, test := range map[string]struct {
 		heldAt ledger.NodeName
@@ -64,7 +63,6 @@ func TestHeldAway(t *testing.T) {
 	}
 }
 
-// The reason names the first by name of the living users at a node.
 func TestFirstLiving(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts []ledger.Event
@@ -87,8 +85,7 @@ func TestFirstLiving(t *testing.T) {
 	}
 }
 
-// A volume may still be attached for users with other parameters, which are asked to let go. A yielding
-// ticket goes after other tickets, before pods.
+// A yielding ticket goes after other tickets, before pods.
 func TestAttachedOtherwise(t *testing.T) {
 	with := func(parameters string) func(*ledger.Ticket) {
 		return func(k *ledger.Ticket) { k.Parameters = parameters }
@@ -124,7 +121,6 @@ func TestAttachedOtherwise(t *testing.T) {
 	}
 }
 
-// Two tickets that keep a volume from every node may have different parameters.
 func TestParametersOfWhatIsDetached(t *testing.T) {
 	as := func(name, parameters string) ledger.Event {
 		return keepsOff(name, func(k *ledger.Ticket) { k.Parameters = parameters })
@@ -140,7 +136,6 @@ func TestParametersOfWhatIsDetached(t *testing.T) {
 	}
 }
 
-// Slots of later tickets are free for a ticket that Moorage places, as many as needed.
 func TestFullForWhoIsPlaced(t *testing.T) {
 	other := ledger.PersistentVolume{Name: "other", Version: "1", Volume: ledger.VolumeID{Driver: "d", Handle: "o"}, Access: ledger.AccessNode}
 	late := asksAt("late", ledger.TypeManual, "well", func(k *ledger.Ticket) {

@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the scripts in testdata print into them")
 
-// TestScripts plays the scenarios of testdata: each is a script of commands, a line of dashes and their
-// output. Audit runs after each command. -rewrite writes the present output; read the difference.
+// Scripts of testdata: commands, dashes, output. Audit runs after each command. -rewrite writes the present
+// output; read the difference.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -49,8 +49,7 @@ func playFile(t *testing.T, file string) {
 	t.Errorf("%s prints otherwise (go test ./internal/rules -rewrite puts it down):\n%s", file, difference(string(text), got))
 }
 
-// play runs a script and returns it with its present output. A script is a list of blocks: comments and
-// empty lines, command lines, "----", output up to an empty line.
+// A script has comments, command lines, "----", and output up to an empty line.
 func play(t *testing.T, text string) string {
 	var out strings.Builder
 	s := newScript()
@@ -85,7 +84,6 @@ func play(t *testing.T, text string) string {
 	return out.String()
 }
 
-// broken lists the present findings of the audit and the judge.
 func (s *script) broken() []string {
 	var list []string
 	for _, v := range s.arb.Audit(s.snapshot(), s.Now) {
@@ -99,7 +97,6 @@ func (s *script) broken() []string {
 	return list
 }
 
-// difference shows the first lines that differ.
 func difference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range g {

@@ -4,13 +4,12 @@ package rules
 
 import "github.com/moorage-dev/moorage/internal/ledger"
 
-// For a driver with CSIDriver spec.seLinuxMount, a kubelet mounts a volume with the SELinux label of its
-// first pod at the node, and refuses it to a pod with another label while that pod is there
-// (pkg/kubelet/volumemanager/cache, AddPodToVolume). It reports this on the second pod only after the bind,
-// so that the pod waits at a node where it can't run.
+// For CSIDriver spec.seLinuxMount, a kubelet mounts a volume with the SELinux label of its first pod, and
+// refuses it to a pod with another label meanwhile (pkg/kubelet/volumemanager/cache, AddPodToVolume). It
+// reports this only after the second pod's bind: the pod waits where it can't run.
 
-// labelledOtherwise lists the pods that keep the request's pod from a volume at its node: the kubelet has
-// it mounted with another SELinux label, or will. A terminating pod counts: its containers run.
+// labelledOtherwise lists the pods for which the kubelet mounts the volume with another label. A
+// terminating pod counts: its containers run.
 func (w evaluation) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	s, n := w.snapshot, w.snapshot.Node(w.node)
 	if w.request.Pod == "" || n == nil || !n.SELinuxMount || !s.SELinuxMount(need.Volume.Driver) {
@@ -28,7 +27,7 @@ func (w evaluation) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 		}
 	}
 	if d := s.Delta(); d != nil {
-		for _, uid := range d.AddedPods() { // the pods of a dry run
+		for _, uid := range d.AddedPods() { // of a dry run
 			if len(reasons) < fewUsers && d.Added[uid] == w.node && uid != w.request.Pod && mountLabel(s, uid, need.Volume).Conflicts(need.SELinux) {
 				conflicts(ledger.User{Pod: uid})
 			}
@@ -37,13 +36,12 @@ func (w evaluation) labelledOtherwise(v *ledger.Volume, need Need) []Reason {
 	return reasons
 }
 
-// leavesIt says whether a user is another, ending pod that is still there. None is if unused volumes count
-// as gone.
+// leavesIt finds another, ending pod that is still there. If unused volumes count as gone, it is false.
 func (w evaluation) leavesIt(u ledger.User) bool {
 	return !w.detached && !w.request.owns(u) && claimStateOf(w.snapshot, u) == terminating
 }
 
-// mountedFor is the label of a volume's mount for a user. Kubelets mount for pods only.
+// mountedFor is unknown for a ticket: kubelets mount for pods only.
 func mountedFor(s ledger.Snapshot, u ledger.User, v ledger.VolumeID) ledger.SELinux {
 	if u.Pod == "" {
 		return ledger.SELinuxUnknown
@@ -51,8 +49,7 @@ func mountedFor(s ledger.Snapshot, u ledger.User, v ledger.VolumeID) ledger.SELi
 	return mountLabel(s, u.Pod, v)
 }
 
-// mountLabel is the label with which a pod, by UID, has a volume mounted: of its first mention if the pod
-// names the volume twice. It is unknown for an unknown pod.
+// mountLabel is the label of a pod's first mention of a volume; unknown for an unknown pod.
 func mountLabel(s ledger.Snapshot, pod string, v ledger.VolumeID) ledger.SELinux {
 	if p := s.Pod(pod); p != nil {
 		for _, named := range p.Volumes {

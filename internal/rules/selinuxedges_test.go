@@ -9,18 +9,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Labels that differ.
 var (
 	firstLabel  = ledger.SELinuxLabel("", "s0:c1")
 	secondLabel = ledger.SELinuxLabel("", "s0:c2")
 )
 
-// mountsWithLabel is a pod with claim data at a node, with a mount label.
 func mountsWithLabel(uid string, n ledger.NodeName, phase ledger.PodPhase, label ledger.SELinux) ledger.Event {
 	return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Node: n, Phase: phase, Volumes: []ledger.PodVolume{{Name: "v", Claim: "data", SELinux: label}}}
 }
 
-// labelling is the shared volume, of a driver and at a node that mount with labels.
 func labelling(more ...ledger.Event) []ledger.Event {
 	return append([]ledger.Event{
 		alive, sharedDisk, ledger.Driver{Name: "d", Version: "1", AttachRequired: true, SELinuxMount: true},
@@ -28,14 +25,11 @@ func labelling(more ...ledger.Event) []ledger.Event {
 	}, more...)
 }
 
-// asksWithLabel is the view and the need of a pod that asks for the volume at node well.
 func asksWithLabel(s ledger.Snapshot) (evaluation, Need) {
 	r := Request{Pod: "asks", Created: 1, Who: ledger.Requester{Namespace: "shop", Name: "asks", UID: "asks"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "asks"}}
 	return evaluation{snapshot: s, request: r, node: "well", now: auditTime}, Need{Name: "data", Volume: disk, SELinux: firstLabel}
 }
 
-// Each other pod at a node with another label for the volume keeps a pod away, also while it ends, if node
-// and driver use labels.
 func TestLabelledOtherwise(t *testing.T) {
 	q := mountsWithLabel("q", "well", ledger.PodLive, secondLabel)
 	leaves := mountsWithLabel("q", "well", ledger.PodTerminating, secondLabel)
@@ -74,7 +68,6 @@ func TestLabelledOtherwise(t *testing.T) {
 	}
 }
 
-// Pods that a dry run tries at the node count like pods there.
 func TestLabelledOtherwiseInADryRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    ledger.NodeName
@@ -98,7 +91,6 @@ func TestLabelledOtherwiseInADryRun(t *testing.T) {
 	}
 }
 
-// The reasons name a few of many pods with other labels, both of pods there and of tried pods.
 func TestFewAreLabelledOtherwise(t *testing.T) {
 	for name, test := range map[string]struct{ there, tried, want int }{
 		"a few are there":    {fewUsers, 0, fewUsers},
@@ -126,7 +118,7 @@ func TestFewAreLabelledOtherwise(t *testing.T) {
 	}
 }
 
-// A user's label is that of its pod's first mention of the volume; otherwise it is unknown.
+// The label of the pod's first mention of the volume counts; otherwise unknown.
 func TestMountLabel(t *testing.T) {
 	names := func(uid string, volumes ...ledger.PodVolume) ledger.Event {
 		return ledger.Pod{UID: uid, Version: "1", Namespace: "shop", Name: uid, Volumes: volumes}

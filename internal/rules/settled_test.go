@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// woken plays a cluster in which pending tickets are decided on only when protocol.Wake says so: one node
-// at a time, in any order.
+// woken decides on pending tickets only when protocol.Wake says so, in any order of nodes.
 type woken struct {
 	*script
 	r        *rand.Rand
@@ -25,8 +24,7 @@ type woken struct {
 	nodes    map[ledger.NodeName]bool // with pending tickets to decide on
 }
 
-// TestNobodyWaitsForNothing lets tickets and pods come and go. At rest each waiting ticket must have its
-// present message: otherwise it is never checked again.
+// At rest each waiting ticket must have its present message: otherwise it is never checked again.
 func TestNobodyWaitsForNothing(t *testing.T) {
 	for seed := range 600 {
 		w := &woken{script: newScript(), r: rand.New(rand.NewSource(int64(seed))), versions: map[ledger.TicketID]string{}, nodes: map[ledger.NodeName]bool{}}
@@ -42,7 +40,6 @@ func (w *woken) say(format string, args ...any) {
 	w.command(w.said[len(w.said)-1])
 }
 
-// play makes a few changes at once, and returns the fault found when all is settled.
 func (w *woken) play() (fault string) {
 	const nodes = 4
 	limit, volumes := 2+w.r.Intn(8), 2+w.r.Intn(2)
@@ -90,7 +87,6 @@ func (w *woken) play() (fault string) {
 	return w.settle()
 }
 
-// settle continues until nothing is written and nothing is left to check.
 func (w *woken) settle() (fault string) {
 	w.said = append(w.said, "settled")
 	for quiet, rounds := 0, 0; quiet < 2; rounds++ {
@@ -125,7 +121,6 @@ func (w *woken) written() string {
 	return b.String()
 }
 
-// round decides at one woken node, if any, and now and then lets all others act.
 func (w *woken) round() {
 	for _, id := range w.ticketOrder() {
 		if k := w.snapshot().Ticket(id); k != nil {
@@ -156,8 +151,7 @@ func (w *woken) round() {
 	w.wake()
 }
 
-// A pod takes the last slot of a node. The next volume that detachDelay keeps there is checked at that
-// moment, not at the end of its delay.
+// A volume that detachDelay keeps is checked when the node's last slot goes, not after its delay.
 func TestDelayedVolumeHearsThatItsNodeIsFull(t *testing.T) {
 	s, v := newScript(), ledger.VolumeID{Driver: "disk", Handle: "h-one"}
 	play := func(lines ...string) {
@@ -182,7 +176,6 @@ func TestDelayedVolumeHearsThatItsNodeIsFull(t *testing.T) {
 	}
 }
 
-// wake notes the nodes to check after a change.
 func (w *woken) wake() {
 	s, volumes, nodes := w.changes.Take()
 	touched := ledger.Touched{Volumes: sorted(volumes), Nodes: sortedKeys(nodes)}

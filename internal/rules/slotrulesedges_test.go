@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume takes a slot if its driver needs attachments, and no kubelet attaches it. A claim without a
-// driver yet takes none.
+// A claim without a driver yet, and a volume that a kubelet attaches itself, take none.
 func TestWhatTakesASlot(t *testing.T) {
 	w := evaluation{snapshot: plannerOf(t, Arbiter{}, "", ledger.Hold{}, ledger.Driver{Name: "n", Version: "1"}).snapshot}
 	for name, test := range map[string]struct {
@@ -44,13 +43,11 @@ func TestWhatTakesASlot(t *testing.T) {
 	}
 }
 
-// A volume has its slot for all requests if it is attached, or another user of it stays.
 func TestWhoConfirmsASlot(t *testing.T) {
 	taken := ledger.HoldSeen{Volume: disk, Hold: ledger.Hold{Version: "5", Fences: []ledger.Fence{
 		{Node: "well", NodeUID: "w", SystemUUID: "m", BootID: "b", Attachment: "awell", Rule: AfterPodGone, InUse: true},
 	}}}
 	gone := ledger.AttachmentGone{Name: ledger.AttachmentName(disk, "well")}
-	// The Node was deleted with the volume in use, and the volume was taken from it by force.
 	lost := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using, reporting), madeAt("well"), ledger.NodeGone{Name: "well"}, taken, gone}
 	registers := func(machine, boot string) []ledger.Event {
 		return []ledger.Event{
@@ -92,8 +89,6 @@ func TestWhoConfirmsASlot(t *testing.T) {
 	}
 }
 
-// A full node's reason names the policy with a lower limit than its CSINode, and says whether the driver is
-// there.
 func TestFullByAPolicy(t *testing.T) {
 	few := func(change func(*ledger.Policy)) ledger.Event {
 		p := ledger.Policy{Name: "few", Version: "1", Driver: "d"}

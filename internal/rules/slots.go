@@ -8,14 +8,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// slots are a node's slots as handed out to the tickets of a Queue, in the order of rank, once per ticket:
-// a ticket's share depends on earlier tickets only, never on later ones or on messages.
+// slots are a node's slots, handed out to a Queue's tickets by rank: a ticket's share depends on earlier
+// tickets only, never on messages.
 //
 // A ticket that will be granted has its slots. A ticket that lacks only slots, and does not yield, keeps
-// the free ones (Ticket.AwaitsSlots). All others leave theirs to later tickets.
+// the free ones (Ticket.AwaitsSlots). All others leave theirs.
 type slots struct {
-	// leaves are the volumes that only tickets of the queue bind to the node. They have a slot only if they
-	// are in given or kept.
+	// leaves are volumes that only queued tickets bind to the node. Their slots are in given or kept.
 	leaves  map[ledger.VolumeID]bool
 	leaving map[string]int32 // their number by driver
 	given   map[ledger.VolumeID]bool
@@ -23,7 +22,7 @@ type slots struct {
 	handed  map[string]handed // by driver
 }
 
-// handed counts the handed-out slots of a driver, without those of volumes that had one before.
+// handed counts a driver's newly handed-out slots.
 type handed struct {
 	given int32
 	kept  int32 // but not given
@@ -50,8 +49,7 @@ func (q *Queue) leave(node *ledger.Node) {
 	}
 }
 
-// onlyAsked says whether only tickets that are decided on bind a volume to the node. A ticket that an
-// earlier leader may have granted is not one.
+// A ticket that an earlier leader may have granted does not count as queued.
 func (q *Queue) onlyAsked(p *ledger.VolumeOnNode) bool {
 	if p == nil || p.OccupiesSlot() {
 		return false
@@ -79,7 +77,7 @@ func (s *slots) used(driver ledger.NodeDriver) int32 {
 	return driver.Used - s.leaving[driver.Name] + h.given + h.kept
 }
 
-// told is used as messages show it: waiting tickets keep only free slots.
+// told is used for messages: waiting tickets keep only free slots.
 func (s *slots) told(driver ledger.NodeDriver, used, limit int32) int32 {
 	return min(used, max(limit, s.used(driver)-s.handed[driver.Name].kept))
 }
@@ -112,7 +110,7 @@ func (q *Queue) keep(r Request) {
 	})
 }
 
-// each calls do for each volume of a request that takes a slot. stays: it has one in any case.
+// stays: the volume has a slot in any case.
 func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool)) {
 	for _, need := range r.Needs {
 		if !need.TakesSlot() {
@@ -125,8 +123,7 @@ func (q *Queue) each(r Request, do func(v ledger.VolumeID, h *handed, stays bool
 	}
 }
 
-// slotsLast is a ticket's message: it reports missing slots only if nothing else is missing, since it keeps
-// slots then; or why it does not keep them.
+// slotsLast reports missing slots only if nothing else is missing: the ticket keeps slots then.
 func (q *Queue) slotsLast(t *ledger.Ticket, r Request, v Verdict) Verdict {
 	others := slices.DeleteFunc(slices.Clone(v.Reasons), func(r Reason) bool { return r.Code == NoFreeSlot })
 	switch {
@@ -144,8 +141,7 @@ func (q *Queue) slotsLast(t *ledger.Ticket, r Request, v Verdict) Verdict {
 	return v
 }
 
-// tooFew lists the drivers with fewer slots at the node than a request needs: keeping slots would not help
-// it.
+// tooFew lists the drivers for which keeping slots would not help: the node has too few.
 func (q *Queue) tooFew(r Request, reasons []Reason) []Reason {
 	var list []Reason
 	for _, reason := range reasons {
@@ -177,7 +173,7 @@ func (w awaiting) of(r Reason) Reason {
 }
 
 // keptElsewhere returns an earlier ticket that keeps slots at another node for a volume of the request.
-// Slots for a volume are kept at one node: otherwise tickets for a few volumes would fill every node.
+// Otherwise tickets for a few volumes would fill every node.
 func (q *Queue) keptElsewhere(r Request) (awaiting, bool) {
 	for _, need := range r.Needs {
 		if !need.TakesSlot() {

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An eviction frees the places that only the evicted pods use.
 func TestVacant(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	attached := ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true, Attached: true}
@@ -54,8 +53,6 @@ func TestVacant(t *testing.T) {
 	}
 }
 
-// A pod that a dry run takes away frees its place, attached or not: a preemption counts on the detach after
-// its user.
 func TestVacantOfTheEvicted(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	s, v, _ := concerned(t, "well", "", ledger.Hold{}, func(l *ledger.Ledger) {
@@ -77,8 +74,6 @@ func TestVacantOfTheEvicted(t *testing.T) {
 	}
 }
 
-// Pods that are tried together at a node take one slot for a shared volume, and none for a volume that is
-// there or needs none.
 func TestSlotsOfADryRun(t *testing.T) {
 	shared, export := ledger.VolumeID{Driver: "d", Handle: "shared"}, ledger.VolumeID{Driver: "nfs", Handle: "x"}
 	pod := func(uid string, volumes ...ledger.VolumeID) ledger.Pod {
@@ -140,8 +135,7 @@ func TestSlotsOfADryRun(t *testing.T) {
 	}
 }
 
-// A sign of the node, or a free slot of another driver, does not make a fit easier. Each free slot of the
-// request's drivers does.
+// Only a free slot of the request's drivers makes a fit easier.
 func TestEasedByWhat(t *testing.T) {
 	l := ledger.New()
 	node := func(version string, change func(*ledger.NodeState)) {

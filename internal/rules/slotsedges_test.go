@@ -10,8 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// slotted is a queue at node well: volume d/there is attached, volume d/asked is only asked for, and others
-// are unknown.
 func slotted(t *testing.T, more ...ledger.Event) *Queue {
 	t.Helper()
 	there := ledger.VolumeID{Driver: "d", Handle: "there"}
@@ -27,7 +25,6 @@ func slotted(t *testing.T, more ...ledger.Event) *Queue {
 	return Arbiter{}.Queue(p.snapshot, "well", auditTime)
 }
 
-// needing is a request for volumes, as driver/handle.
 func needing(volumes ...string) Request {
 	r := Request{Type: ledger.TypeManual, Who: ledger.Requester{Ticket: true, Namespace: "shop", Name: "r", UID: "r"}, Ticket: ledger.TicketID{Namespace: "shop", Name: "r"}}
 	for _, v := range volumes {
@@ -36,7 +33,6 @@ func needing(volumes ...string) Request {
 	return r
 }
 
-// A slot is handed out once per volume without one, for its own driver, and stays given.
 func TestHandedOut(t *testing.T) {
 	give, keep := (*Queue).give, (*Queue).keep
 	type done struct {
@@ -74,7 +70,6 @@ func TestHandedOut(t *testing.T) {
 	}
 }
 
-// The volumes whose slot depends on the queue: only tickets of the queue bind them there.
 func TestLeavesOfAQueue(t *testing.T) {
 	asked := ledger.VolumeID{Driver: "d", Handle: "asked"}
 	of := func(name string, pv string, changes ...func(*ledger.Ticket)) ledger.Event {
@@ -107,7 +102,6 @@ func TestLeavesOfAQueue(t *testing.T) {
 	}
 }
 
-// A volume has its own slot if it is there for more than tickets, or has a given or kept slot.
 func TestTakesOfAQueue(t *testing.T) {
 	v := ledger.VolumeID{Driver: "d", Handle: "h"}
 	place, only := &ledger.VolumeOnNode{}, map[ledger.VolumeID]bool{v: true}
@@ -131,7 +125,6 @@ func TestTakesOfAQueue(t *testing.T) {
 	}
 }
 
-// The used count is the node's, without leaving volumes, and with given and kept slots.
 func TestUsedOfAQueue(t *testing.T) {
 	s := slots{leaving: map[string]int32{"d": 2}, handed: map[string]handed{"d": {given: 3, kept: 4}}}
 	state := ledger.NodeDriver{DriverOnNode: ledger.DriverOnNode{Name: "d"}, Used: 7}
@@ -148,7 +141,6 @@ func TestUsedOfAQueue(t *testing.T) {
 	}
 }
 
-// The first in rank counts of the tickets that keep slots for a volume at other nodes.
 func TestFirstElsewhere(t *testing.T) {
 	waits := func(name string, n ledger.NodeName, created int64, changes ...func(*ledger.Ticket)) ledger.Event {
 		return asksAt(name, ledger.TypeManual, n, append([]func(*ledger.Ticket){func(k *ledger.Ticket) { k.Created, k.Reason = created, string(NoFreeSlot) }}, changes...)...)
@@ -186,8 +178,7 @@ func TestFirstElsewhere(t *testing.T) {
 	}
 }
 
-// An earlier ticket at another node keeps slots there, and is named with the shared volume. A later ticket
-// does not.
+// An earlier ticket at another node keeps slots there; a later ticket does not.
 func TestKeptElsewhere(t *testing.T) {
 	waits := asksAt("a", ledger.TypeManual, "dead", func(k *ledger.Ticket) { k.Created, k.Reason = 5, string(NoFreeSlot) })
 	for name, test := range map[string]struct {
@@ -213,8 +204,6 @@ func TestKeptElsewhere(t *testing.T) {
 	}
 }
 
-// A request with more volumes than the node has slots is told the driver and the number, without volumes of
-// other drivers or without slots.
 func TestTooFewSlots(t *testing.T) {
 	full := func(driver string, limit int32) Reason {
 		return Reason{Code: NoFreeSlot, Driver: driver, Node: "well", Limit: limit, Used: 1, Needed: 1}
@@ -251,8 +240,7 @@ func TestTooFewSlots(t *testing.T) {
 	}
 }
 
-// A tool's ticket is told other missing things first, then why its slots are not kept, and missing slots
-// only if it keeps free ones.
+// A tool's ticket is told missing slots last, and only if it keeps free slots.
 func TestSlotsLast(t *testing.T) {
 	noSlot := Reason{Code: NoFreeSlot, Driver: "d", Node: "well", Limit: 1}
 	held := Reason{Code: HeldElsewhere, Volume: disk}
@@ -283,8 +271,7 @@ func TestSlotsLast(t *testing.T) {
 	}
 }
 
-// A volume with an unknown source has the strictest of its driver's policies, including that for all
-// classes, but not its delay.
+// An unknown source means the strictest of the driver's policies, but not its delay.
 func TestStrictestOfAll(t *testing.T) {
 	policy := func(class string, after time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p" + class, Version: "1", Driver: "d", Class: class, AfterPodGone: &after, DetachDelay: after}

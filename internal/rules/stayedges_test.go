@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume left after a failed detach is attached there again, unless it is going elsewhere, or an
-// attachment exists or is in flight.
+// Except if it goes elsewhere, or an attachment exists or is in flight.
 func TestAttachAbandoned(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	alive := ledger.NodeState{Name: "dead", UID: "x", Version: "2", Ready: ledger.ReadyTrue, Managed: true, Reporting: true}
@@ -44,8 +43,7 @@ func TestAttachAbandoned(t *testing.T) {
 	}
 }
 
-// Beside a live migration's target it is attached again as one of the two nodes: otherwise an attacher
-// would wait for the target to lose it.
+// Otherwise an attacher would wait for the migration's target to lose the volume.
 func TestAttachAbandonedBesideAMigration(t *testing.T) {
 	left := ledger.Hold{State: ledger.HoldUnknown, Stays: true, Transitions: 1}
 	migrates := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
@@ -67,7 +65,7 @@ func TestAttachAbandonedBesideAMigration(t *testing.T) {
 	}
 }
 
-// That attachment is deleted once it is attached, not before: until then its attacher may not have seen it.
+// An attachment is deleted once attached: until then its attacher may not have seen it.
 func TestDetachAbandoned(t *testing.T) {
 	made := func(change func(*ledger.Attachment)) ledger.Event {
 		return madeAt("well", func(a *ledger.Attachment) { a.Attached = false; change(a) })
@@ -90,8 +88,7 @@ func TestDetachAbandoned(t *testing.T) {
 	}
 }
 
-// An attacher is asked to leave a volume only if the hold says that it stays, for a user that lives there,
-// after a refused detach.
+// Only if the hold says so, for a living user, after a refused detach.
 func TestAskToStay(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	leaving := ledger.Attachment{
@@ -135,8 +132,6 @@ func TestAskToStay(t *testing.T) {
 	}
 }
 
-// Without a hold an exclusive volume belongs to the node where it is attached, or reported: a volume that
-// needs no attachment has no other sign.
 func TestWhoHas(t *testing.T) {
 	id := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	node := func(reported ...ledger.VolumeID) ledger.NodeState {

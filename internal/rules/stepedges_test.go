@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// only is the single planned step, or 0; -1: more than one.
+// -1: more than one
 func only(p *planner) Kind {
 	switch len(p.plan.Steps) {
 	case 0:
@@ -20,7 +20,6 @@ func only(p *planner) Kind {
 	return 255
 }
 
-// The steps that bring a volume to a node, one at a time.
 func TestAcquire(t *testing.T) {
 	lives := dataAt("q", "well", ledger.PodLive)
 	begun := func(a *ledger.Attachment) { a.Attached = false }
@@ -75,7 +74,6 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
-// A volume without an attachment is reported at its hold's node, if it is nowhere else.
 func TestAcquireWithoutAnAttachment(t *testing.T) {
 	id := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	pv := ledger.PersistentVolume{Name: "pv", Version: "2", Volume: id, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}}
@@ -111,8 +109,6 @@ func TestAcquireWithoutAnAttachment(t *testing.T) {
 	}
 }
 
-// In Cooperative mode Moorage's own attachment is deleted if it is unwanted and unknown to the
-// attach/detach controller.
 func TestDetachUnreported(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts   []ledger.Event
@@ -173,7 +169,7 @@ func TestGoneBeside(t *testing.T) {
 	}
 }
 
-// The other nodes where an exclusive volume may be. A live migration's two nodes don't block each other.
+// A live migration's two nodes don't block each other.
 func TestElsewhere(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	toDead := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)
@@ -201,7 +197,6 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// What keeps a volume at a node that it must leave.
 func TestStuckAt(t *testing.T) {
 	other := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", NodeID: "i-2"}}}
 	was := func(a *ledger.Attachment) { a.NodeID = "i-1" }
@@ -242,7 +237,6 @@ func TestStuckAt(t *testing.T) {
 	}
 }
 
-// The PersistentVolume that attaches a volume, and whether the volume goes away with it.
 func TestSource(t *testing.T) {
 	pv := func(name, claim string, deleting bool) ledger.Event {
 		return ledger.PersistentVolume{Name: name, Version: "2", Volume: disk, Access: ledger.AccessNode, Deleting: deleting, Claim: ledger.ClaimKey{Namespace: "shop", Name: claim}}
@@ -273,7 +267,6 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// An attachment of another volume at a node with this volume's PersistentVolume.
 func TestOtherVolumesAttachment(t *testing.T) {
 	other := ledger.VolumeID{Driver: "d", Handle: "old"}
 	theirs := func(n ledger.NodeName, pv string) ledger.Event {
@@ -302,8 +295,7 @@ func TestOtherVolumesAttachment(t *testing.T) {
 	}
 }
 
-// Of several nodes with a refused attach of a shared volume, the reported one stays reported, or else the
-// first is.
+// With refused attaches at several nodes the reported volume stays reported.
 func TestUnattached(t *testing.T) {
 	said := func(n ledger.NodeName) ledger.Hold {
 		return ledger.Hold{Message: Reason{Code: AttachFailed, Claim: "data", Node: n, Detail: "no", GRPC: 9}.Message()}
@@ -327,8 +319,8 @@ func TestUnattached(t *testing.T) {
 	}
 }
 
-// An attached volume is reported unless its hold has a rule of force there, or lacks the holder's Node; a
-// live migration's target is exempt.
+// Not with a rule of force there, nor without the holder's Node in the hold, except for a migration's
+// target.
 func TestReport(t *testing.T) {
 	migrate := ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}
 	toDead := asksAt("m", ledger.TypeLiveMigration, "dead", grantedNow)
@@ -355,8 +347,6 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The attachment for a live migration's target names the holder's node in Beside; other attachments name
-// none.
 func TestCreateBeside(t *testing.T) {
 	for at, want := range map[ledger.NodeName]ledger.NodeName{"dead": "well", "well": ""} {
 		p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, dataAt("q", "well", ledger.PodLive), dataAt("r", "dead", ledger.PodLive))
@@ -367,8 +357,7 @@ func TestCreateBeside(t *testing.T) {
 	}
 }
 
-// A report older than its attachment's end is taken back by the kubelet's own word only, if Moorage writes
-// volumesAttached.
+// Only the kubelet's own word takes back a report older than its attachment's end.
 func TestStale(t *testing.T) {
 	for name, test := range map[string]struct {
 		arbiter Arbiter
@@ -388,7 +377,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// A delete in Cooperative mode ends before the attach/detach controller looks, half a second after a bind.
+// A Cooperative delete ends before the attach/detach controller looks, half a second after a bind.
 func TestBoundOfDeletes(t *testing.T) {
 	if besideWindow >= 500*time.Millisecond {
 		t.Errorf("a delete may take %s", besideWindow)

@@ -9,34 +9,30 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// stock is kube-controller-manager's attach/detach controller, as far as it matters in Cooperative mode: it
-// knows pods, and at its start nodes and VolumeAttachments. It does not watch VolumeAttachments.
+// stock is kube-controller-manager's attach/detach controller for Cooperative mode. It does not watch
+// VolumeAttachments.
 type stock struct {
 	c     *cluster
 	knows map[world.At]bool // its actual state of world
 	down  bool
 }
 
-// beside adds the attach/detach controller.
 func (c *cluster) beside() {
 	c.Judge.Cooperative = true
 	c.stock = &stock{c: c, knows: map[world.At]bool{}}
 }
 
-// cooperative adds the attach/detach controller.
 func (s *script) cooperative(args) {
 	s.arb.Cooperative = true
 	s.beside()
 }
 
-// standalone removes the attach/detach controller; Moorage leads anew without it.
 func (s *script) standalone(args) {
 	s.arb.Cooperative = false
 	s.stock, s.Judge.Cooperative = nil, false
 	s.cluster.restart()
 }
 
-// stockCommand stops or restarts the attach/detach controller.
 func (s *script) stockCommand(a args) {
 	s.cluster.stock.down = a.flag("down")
 	if a.flag("restart") {
@@ -44,7 +40,6 @@ func (s *script) stockCommand(a args) {
 	}
 }
 
-// start reads the nodes' reports and the attachments.
 func (k *stock) start() {
 	k.knows = map[world.At]bool{}
 	for _, node := range list[ledger.NodeState](k.c, world.Nodes) {
@@ -100,7 +95,6 @@ func (k *stock) report(n ledger.NodeName, volumes []ledger.VolumeID) {
 	k.c.ask(world.Request{Do: world.WriteReported, Node: n, InUse: volumes, Manager: true})
 }
 
-// detach takes a volume out of volumesAttached, then deletes its attachment by name.
 func (k *stock) detach(v ledger.VolumeID, n ledger.NodeName) bool {
 	node, _ := k.c.Node(n)
 	if slices.Contains(node.InUse, v) {
@@ -124,8 +118,6 @@ func (k *stock) detach(v ledger.VolumeID, n ledger.NodeName) bool {
 	return true
 }
 
-// attach creates a missing attachment, and reports attached ones. It leaves an exclusive volume at its
-// known node.
 func (k *stock) attach(v ledger.VolumeID, n ledger.NodeName) bool {
 	for at := range k.knows {
 		if at.Volume == v && at.Node != n && k.c.Exclusive(v) {

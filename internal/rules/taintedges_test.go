@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The taint counts at once if the node controller called the node Unknown and nothing was heard since, else
-// after a time of silence.
+// The taint counts at once only if the node is Unknown and unheard since.
 func TestOutOfServiceTaint(t *testing.T) {
 	at := func(seconds int) time.Time { return auditTime.Add(time.Duration(seconds) * time.Second) }
 	const never = -1000

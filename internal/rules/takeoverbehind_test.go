@@ -9,14 +9,12 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// restartBehind replaces the controller by one with an old cache of Nodes: its watch of Nodes has ended,
-// and continues with a list once it leads. heard are the events before it leads.
+// restartBehind: the watch of Nodes continues with a list only once the controller leads.
 func (s *script) restartBehind(nodes []ledger.Event, heard ...ledger.Event) {
 	s.beginBehind(nodes, heard...)
 	s.saw(s.List(world.Nodes))
 }
 
-// beginBehind is restartBehind before that list.
 func (s *script) beginBehind(nodes []ledger.Event, heard ...ledger.Event) {
 	s.begin()
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
@@ -50,7 +48,6 @@ func playOn(t *testing.T, s *script, lines ...string) {
 	}
 }
 
-// usedAtWorker1 has a pod use a volume at worker-1. It returns the Nodes of a controller that is behind.
 func usedAtWorker1(t *testing.T, access string) (*script, []ledger.Event) {
 	t.Helper()
 	s := scriptAfter(t, `
@@ -64,8 +61,6 @@ run
 	return s, s.List(world.Nodes)
 }
 
-// doubtedInASecondBoot has a volume in doubt in a machine's second boot, unseen by a controller that is
-// behind.
 func doubtedInASecondBoot(t *testing.T, access string) (*script, []ledger.Event) {
 	t.Helper()
 	s, before := usedAtWorker1(t, access)
@@ -81,8 +76,6 @@ func staysAtWorker1(t *testing.T, s *script) {
 	}
 }
 
-// A leader's cache of Nodes is behind the boot in a hold's fence of a node. It does not take that boot for
-// over.
 func TestTakeOverBehindTheBootOfADoubt(t *testing.T) {
 	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,8 +87,7 @@ func TestTakeOverBehindTheBootOfADoubt(t *testing.T) {
 	}
 }
 
-// The same for a Node that it knows as deleted: the last known, earlier boot shows nothing of a later boot
-// in the hold.
+// A deleted Node's last known boot shows nothing of a later boot in the hold.
 func TestTakeOverOfANodeThatIsGoneBehindItsBoot(t *testing.T) {
 	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +100,6 @@ func TestTakeOverOfANodeThatIsGoneBehindItsBoot(t *testing.T) {
 	}
 }
 
-// The same without any event: the leader's own read shows that the Node is deleted.
 func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
 	for name, access := range map[string]string{"exclusive": "RWO", "shared": "RWX"} {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +118,7 @@ func TestTakeOverReadsThatANodeIsGone(t *testing.T) {
 	}
 }
 
-// The same without an earlier doubt: the hold's Node was made after a boot and is deleted, and the cache
-// has the earlier Node and boot.
+// The cache has an earlier Node and boot than the hold.
 func TestTakeOverReadsThatTheHoldersNodeIsGone(t *testing.T) {
 	s, before := usedAtWorker1(t, "RWO")
 	playOn(t, s, "kubelet worker-1 reboot down", "delete node=worker-1", "kubelet worker-1", "run", "show volume=pv-1",
@@ -140,8 +130,7 @@ func TestTakeOverReadsThatTheHoldersNodeIsGone(t *testing.T) {
 	staysAtWorker1(t, s)
 }
 
-// A leader's cache of Nodes is behind. A VolumeAttachment that is attached to the next machine of a node's
-// name does not prove that the volume left at the earlier one is attached there again.
+// An attachment to the next machine does not prove that the left volume is attached again.
 func TestTakeOverBehindAMachineThatIsReplaced(t *testing.T) {
 	for name, how := range map[string]string{"by its own name": "", "by its node's name": "by-name\n"} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,6 @@ func migration(name string, at ledger.NodeName, phase ledger.TicketPhase) ledger
 	return ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: name}, UID: name, Version: "1", Type: ledger.TypeLiveMigration, Node: at, Phase: phase, Volumes: []ledger.TicketVolume{{Claim: "data"}}}
 }
 
-// migrations is a volume held at node well with tickets at nodes n2 and n3. may says whether its driver
-// allows two nodes.
 func migrations(t *testing.T, may bool, hold ledger.Hold, tickets ...ledger.Ticket) (ledger.Snapshot, *ledger.Volume, Need) {
 	t.Helper()
 	hold.State, hold.Transitions = ledger.HoldHeld, 1
@@ -29,7 +27,7 @@ func migrations(t *testing.T, may bool, hold ledger.Hold, tickets ...ledger.Tick
 	})
 }
 
-// A live migration blocks another one to a third node. It blocks neither itself nor requests at its node.
+// A live migration blocks another to a third node, but neither itself nor requests at its node.
 func TestOtherTargets(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	move, other := migration("move", "n2", ledger.TicketGranted), migration("other", "n3", ledger.TicketPending)
@@ -53,7 +51,6 @@ func TestOtherTargets(t *testing.T) {
 	}
 }
 
-// A hold names live migrations that are granted, or granted next, if the driver allows two nodes.
 func TestHoldNamesMigrations(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}}}
 	tickets := []ledger.Ticket{migration("granted", "n2", ledger.TicketGranted), migration("named", "n2", ledger.TicketPending), migration("asks", "n3", ledger.TicketPending)}
@@ -69,8 +66,6 @@ func TestHoldNamesMigrations(t *testing.T) {
 	}
 }
 
-// A pod may use a volume at a migration's target: a live migration is granted there, or the request is one,
-// and no other node is a target.
 func TestTargetOfAMigration(t *testing.T) {
 	named := ledger.Hold{Requesters: []ledger.Requester{{Ticket: true, Namespace: "shop", Name: "named", UID: "named"}}}
 	for name, test := range map[string]struct {
@@ -94,7 +89,6 @@ func TestTargetOfAMigration(t *testing.T) {
 	}
 }
 
-// A live migration may change its node: it does not block itself.
 func TestMigrationIsNotInItsOwnWay(t *testing.T) {
 	s, v, _ := migrations(t, true, ledger.Hold{}, migration("m", "n2", ledger.TicketGranted))
 	own := TicketRequest(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "m"}))
@@ -105,7 +99,6 @@ func TestMigrationIsNotInItsOwnWay(t *testing.T) {
 	}
 }
 
-// The holder's node blocks all except a live migration's target.
 func TestElsewhereOfAMigration(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	attached := ledger.Attachment{Name: ledger.AttachmentName(id, "well"), UID: "a", Version: "1", Driver: "d", Node: "well", PersistentVolume: "pv", Ours: true, Attached: true}

@@ -16,7 +16,7 @@ type EndCause string
 const (
 	// EndTimeOver: spec.ttlSeconds are over.
 	EndTimeOver EndCause = "TimeOver"
-	// EndNodeCordoned: spec.onDrain is End, and the node is cordoned or its Node is being deleted.
+	// EndNodeCordoned: spec.onDrain is End, and the node is cordoned or being deleted.
 	EndNodeCordoned EndCause = "NodeCordoned"
 	// EndNodeDeleted: its Node is deleted, and AfterNodeDeleted is over.
 	EndNodeDeleted EndCause = "NodeDeleted"
@@ -28,8 +28,7 @@ const (
 	ttlStep  = 30 * time.Second
 )
 
-// TTLStep is the part of a ticket's time, of so many seconds, that the controller counts before it writes
-// the age. A restart may add as much.
+// TTLStep is the part of a ticket's time between writes of its age. A restart may add as much.
 func TTLStep(seconds int64) time.Duration {
 	return max(time.Duration(seconds)*time.Second/ttlSteps, ttlStep)
 }
@@ -41,18 +40,17 @@ func EndCauses() []EndCause {
 
 // TicketEnd is a ticket's fate by its node's state.
 type TicketEnd struct {
-	// Cause is why it ends now; empty: it does not.
+	// Cause is empty if it does not end now.
 	Cause EndCause
-	// Left is the rest of the time, and Again when the ticket must be checked again, at the next step; 0:
-	// no time runs.
+	// Left is the rest of the time, Again the time until the next check; 0: no time runs.
 	Left, Again time.Duration
-	// Keep is its status's record of its deleted Node.
+	// Keep is the status's record of its deleted Node.
 	Keep ledger.Outage
 }
 
-// EndOf says whether a ticket ends because its node is drained or gone. A ticket with onDrain: Move moves
-// instead (Keeps). A pending ticket has nothing at a node, and keeps waiting. The end of a ticket proves
-// nothing: its volumes are detached by the same rules as a pod's.
+// EndOf says whether a ticket ends because its node is drained or gone. With onDrain: Move it moves instead
+// (Keeps). A pending ticket keeps waiting. The end proves nothing: its volumes are detached by the same
+// rules as a pod's.
 func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
 	if n := s.Node(t.Node); t.OnDrain == ledger.EndOnDrain && n != nil && n.Exists && n.Draining && (!t.Wherever || t.Phase == ledger.TicketGranted) {
 		return TicketEnd{Cause: EndNodeCordoned}
@@ -65,10 +63,9 @@ func EndOf(s ledger.Snapshot, t *ledger.Ticket, now time.Time) TicketEnd {
 	return end
 }
 
-// nodeGone returns the progress of the time after which a granted ticket leaves its deleted Node, and its
-// status's record. It continues an earlier process's count, as the times of a forced detach do: each
-// process may wait for one step again. While the Node exists no time runs: the volumes may still be in use
-// there.
+// nodeGone returns the progress toward a granted ticket's end after its Node's deletion, and its status's
+// record. It continues an earlier process's count, and each process may wait for one step again. While the
+// Node exists no time runs: the volumes may be in use there.
 func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledger.Outage) {
 	n := s.Node(t.Node)
 	if t.Phase != ledger.TicketGranted || n == nil || n.Exists || t.Node == ledger.Detached || !hasVolumes(s, t) {
@@ -83,7 +80,7 @@ func nodeGone(s ledger.Snapshot, t *ledger.Ticket, now time.Time) (forcing, ledg
 	f := time.progress(seen, now)
 	kept := ledger.Outage{Elapsed: f.Elapsed.Truncate(f.Step), NodeUID: n.UID}
 	if kept.Elapsed == 0 {
-		return f, t.NodeGone // unchanged: nothing to record yet
+		return f, t.NodeGone // nothing to record yet
 	}
 	return f, kept
 }
@@ -93,8 +90,8 @@ func hasVolumes(s ledger.Snapshot, t *ledger.Ticket) bool {
 	return slices.ContainsFunc(s.TicketAt(t.ID), func(id ledger.VolumeID) bool { return s.Volume(id) != nil })
 }
 
-// leaves says why a ticket with onDrain: Move must leave a node: it is being drained, or its Node has
-// been deleted for long enough. A pending ticket avoids nodes that Moorage would not choose.
+// leaves says why a ticket with onDrain: Move must leave a drained or deleted node. A pending ticket avoids
+// nodes that Moorage would not choose.
 func leaves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
 	cause, detail := moves(s, t, now)
 	switch {
@@ -107,8 +104,8 @@ func leaves(s ledger.Snapshot, t *ledger.Ticket, now time.Time) []Reason {
 	return []Reason{{Code: LeavesNode, Node: t.Node, Detail: detail}}
 }
 
-// MovesFor says why a ticket must leave its node (onDrain: Move) by its state; empty: it stays. A read of
-// the Node must confirm this before the ticket loses its grant.
+// MovesFor says why a ticket with onDrain: Move must move; empty: it stays. A read of the Node must confirm
+// this before the ticket loses its grant.
 func MovesFor(s ledger.Snapshot, t *ledger.Ticket, now time.Time) EndCause {
 	cause, _ := moves(s, t, now)
 	return cause

@@ -10,14 +10,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// endWorld has a ticket for claim data, granted at node b, and a clock.
 type endWorld struct {
 	t      *testing.T
 	ledger *ledger.Ledger
 	now    time.Time
 }
 
-// newEndWorld has a ticket like k.
 func newEndWorld(t *testing.T, k ledger.Ticket) *endWorld {
 	t.Helper()
 	w, disk := &endWorld{t, ledger.New(), time.Unix(1000, 0)}, ledger.VolumeID{Driver: "disk", Handle: "h"}
@@ -42,7 +40,6 @@ func (w *endWorld) end() rules.TicketEnd {
 	return rules.EndOf(s, s.Ticket(ledger.TicketID{Namespace: "shop", Name: "t"}), w.now)
 }
 
-// ends expects the cause of the ticket's end after some more time.
 func (w *endWorld) ends(in time.Duration, want rules.EndCause) {
 	w.t.Helper()
 	w.now = w.now.Add(in)
@@ -65,8 +62,7 @@ func waitsFor(k *ledger.Ticket)    { k.Phase = ledger.TicketPending }
 func anywhere(k *ledger.Ticket)    { k.Wherever = true }
 func moves(k *ledger.Ticket)       { k.Wherever, k.OnDrain = true, ledger.MoveOnDrain }
 
-// A ticket ends with the cordon of its node only by onDrain: End. A ticket that waits for a node has none
-// yet.
+// Only with onDrain: End.
 func TestTicketEndsOnDrain(t *testing.T) {
 	cordoned := func(s *ledger.NodeState) { s.Draining = true }
 	for name, test := range map[string]struct {
@@ -95,8 +91,7 @@ func TestTicketEndsOnDrain(t *testing.T) {
 	w.ends(rules.AfterNodeDeleted, rules.EndNodeDeleted)
 }
 
-// A tool's granted ticket ends six minutes after its Node was deleted, and never while the Node
-// exists.
+// Six minutes after the deletion of its Node, never while the Node exists.
 func TestTicketEndsWithItsNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket ledger.Ticket
@@ -120,7 +115,7 @@ func TestTicketEndsWithItsNode(t *testing.T) {
 	w.ends(24*time.Hour, "")
 }
 
-// The time counts from the end of Ready, and anew after each Ready.
+// The time begins anew after each Ready.
 func TestTicketEndCountsSinceReady(t *testing.T) {
 	down := func(version string) ledger.NodeState {
 		n := placeNode("b")
@@ -139,7 +134,7 @@ func TestTicketEndCountsSinceReady(t *testing.T) {
 	w.ends(time.Second, rules.EndNodeDeleted)
 }
 
-// A new process continues the last one's count for the same Node. A count of another Node is dropped.
+// A count of another Node is dropped.
 func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
 	for name, test := range map[string]struct {
 		was  ledger.Outage
@@ -159,7 +154,7 @@ func TestTicketsTimeSurvivesTheLeader(t *testing.T) {
 	}
 }
 
-// The record is written in steps, and read by the next process. Nothing is written while the Node exists.
+// Nothing is written while the Node exists.
 func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 	w := newEndWorld(t, grantedAt("b"))
 	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
@@ -177,8 +172,7 @@ func TestTicketsTimeIsWrittenInSteps(t *testing.T) {
 	}
 }
 
-// A ticket that moves loses its grant at a cordoned node, is granted only at nodes that Moorage would
-// choose, and gets another node.
+// A ticket that moves is granted only at nodes that Moorage would choose.
 func TestTicketMoves(t *testing.T) {
 	cordoned := placeNode("b", func(s *ledger.NodeState) { s.Draining = true })
 	w := newEndWorld(t, grantedAt("b", moves))
@@ -215,7 +209,6 @@ func TestTicketMoves(t *testing.T) {
 	}
 }
 
-// A ticket that moves leaves a lost node when its time is over.
 func TestTicketMovesFromANodeThatIsGone(t *testing.T) {
 	w := newEndWorld(t, grantedAt("b", moves))
 	w.see(placeNode("b"), ledger.Complete{}, ledger.NodeGone{Name: "b"})
@@ -228,7 +221,6 @@ func TestTicketMovesFromANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// A ticket for detached volumes has no node that could be lost or drained.
 func TestDetachedTicketsDoNotEndWithANode(t *testing.T) {
 	k := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: "shop", Name: "fsck"}, UID: "fsck", Version: "1", Type: ledger.TypeSalvage, Node: ledger.Detached,

@@ -10,8 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// endsBehind has worker-2 fall silent, and then plays lines. The leader sees all but the silence, or a new
-// leader begins with the earlier Node.
 func (s *script) endsBehind(t *testing.T, begins bool, lines ...string) {
 	t.Helper()
 	before := s.List(world.Nodes)
@@ -22,7 +20,6 @@ func (s *script) endsBehind(t *testing.T, begins bool, lines ...string) {
 	}
 }
 
-// tickAll lets all kubelets work without a leader.
 func (s *script) tickAll(times int) {
 	for range times {
 		for _, id := range sortedKeys(s.Machines) {
@@ -31,8 +28,6 @@ func (s *script) tickAll(times int) {
 	}
 }
 
-// staysForItsHolder checks that a volume is still attached to worker-2, where a ticket's holder may write
-// to it.
 func staysForItsHolder(t *testing.T, s *script, v ledger.VolumeID) {
 	t.Helper()
 	var p *ledger.VolumeOnNode
@@ -44,8 +39,8 @@ func staysForItsHolder(t *testing.T, s *script, v ledger.VolumeID) {
 	}
 }
 
-// A ticket ends after its node fell silent, but the leader sees the end first. The kubelet's word says
-// nothing of the ticket's holder, which could not be told: the volume stays.
+// The kubelet's word says nothing of the ticket's holder, and the holder could not be told: the volume
+// stays.
 func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume []string
@@ -77,7 +72,7 @@ func TestTicketEndSeenBeforeItsNodesSilence(t *testing.T) {
 	}
 }
 
-// A ticket's volume left at a silent node counts as in use: a kubelet knows no tickets.
+// It counts as in use: a kubelet knows no tickets.
 func TestTicketOfWhatWasLeftAtASilentNode(t *testing.T) {
 	for name, lines := range map[string]string{"the same leader": "", "the next leader": "restart\nrun"} {
 		t.Run(name, func(t *testing.T) {
@@ -110,8 +105,7 @@ show volume=pv-1
 	}
 }
 
-// A ticket ended after its node fell silent, unknown to the leader. A new hold that names the node does not
-// end what is known of the ticket's holder: the volume stays.
+// A new hold does not end the knowledge of the ticket's holder: the volume stays.
 func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 	shared := "ticket mine type=Manual node=worker-2 claims=data"
 	for name, test := range map[string]struct {
@@ -156,8 +150,7 @@ func TestHoldComesToANodeThatIsSilentAndSeemsReady(t *testing.T) {
 	}
 }
 
-// A ticket ended after its node fell silent, unknown to the leader. A foreign change of its volume's hold
-// shows nothing of the node: the judge reports a detach.
+// A foreign change of the hold shows nothing of the node: the judge reports a detach.
 func TestHoldOfASilentNodeThatSeemsReadyIsChangedByOthers(t *testing.T) {
 	for which, pv := range map[string]string{
 		"exclusive": "pv pv-1 claim=data", "shared": "pv pv-1 claim=data access=RWX",
@@ -176,8 +169,7 @@ func TestHoldOfASilentNodeThatSeemsReadyIsChangedByOthers(t *testing.T) {
 	}
 }
 
-// A hold without room for all pods of its node still names the ticket beside them: the next leader knows
-// its holder.
+// The ticket is named beside too many pods: the next leader knows its holder.
 func TestTicketBesideManyPods(t *testing.T) {
 	for order, begins := range map[string]bool{"in one term, silence seen": false, "a leader begins": true} {
 		t.Run(order, func(t *testing.T) {
@@ -211,8 +203,7 @@ func TestTicketBesideManyPods(t *testing.T) {
 	}
 }
 
-// A node shuts down in order: its kubelet unmounts, reports that and the end of Ready. Unused volumes are
-// detached on its word, also after a ticket long ago or a change of leader.
+// Unused volumes are detached on the kubelet's word, also after a ticket or a change of leader.
 func TestNodeThatShutsDownInGoodOrder(t *testing.T) {
 	ticket := []string{"ticket mine type=Manual node=worker-2 claims=data", "run", "delete ticket=mine", "run", "advance 24h", "run"}
 	for name, before := range map[string][]string{"nothing": nil, "a leader began": {"restart", "run", "advance 24h", "run"}, "a ticket had it": ticket} {

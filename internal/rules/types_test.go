@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// typed is a ledger with two nodes of one slot each, and tickets for volumes of these names.
 func typed(tickets ...ledger.Ticket) ledger.Snapshot {
 	l := ledger.New()
 	apply := func(e ledger.Event) { l.Apply(queueTime, e) }
@@ -35,8 +34,7 @@ func ofType(kind ledger.TicketType, name string, n ledger.NodeName, volume strin
 	return t
 }
 
-// Each type of ticket against each other: which takes a volume from the other, and which is served first.
-// The lists are Longhorn's, repeated here.
+// The order of types is Longhorn's, repeated here.
 func TestEveryTypeAgainstEveryOther(t *testing.T) {
 	first := []ledger.TicketType{ledger.TypeRestore, ledger.TypeExpansion}
 	second := []ledger.TicketType{ledger.TypeManual, ledger.TypeSalvage, ledger.TypeShareManager, ledger.TypeUpgrade}
@@ -58,7 +56,6 @@ func TestEveryTypeAgainstEveryOther(t *testing.T) {
 			if want := slices.Contains(giveWay, has) && group(asks) < 2; v.Allowed() != want {
 				t.Errorf("%s has the volume, and %s may have it: %t (%v)", has, asks, v.Allowed(), v.Reasons)
 			}
-			// One slot, requested at the same time, and the other ticket's name sorts first.
 			older, newer := ofType(has, "b", "n1", "v"), ofType(asks, "a", "n1", "w")
 			s = typed(older, newer)
 			queue := Arbiter{}.Queue(s, "n1", queueTime)

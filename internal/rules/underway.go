@@ -9,10 +9,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// UnderWay returns whether an attach or detach of a volume at a node occupies one of its driver's workers,
-// and the longest time for which it does without a change: 0 while it is in progress. A refused one
-// occupies none: its attacher pauses before the retry. An unanswered detach occupies one for a minute:
-// otherwise a few hanging ones would stop the driver everywhere.
+// UnderWay returns whether an attach or detach occupies one of its driver's workers, and the longest time
+// without a change: 0 while in progress. A refused call occupies none: its attacher pauses. An unanswered
+// detach occupies one for a minute: otherwise a few hanging ones would stop the driver everywhere.
 func UnderWay(s ledger.Snapshot, place *ledger.VolumeOnNode, now time.Time) (bool, time.Duration) {
 	va := place.Canonical()
 	switch {
@@ -26,13 +25,11 @@ func UnderWay(s ledger.Snapshot, place *ledger.VolumeOnNode, now time.Time) (boo
 	return !va.Attached && va.AttachError.IsZero(), 0
 }
 
-// Answers returns whether a node is Ready, so that its attaches and detaches should end. Those at other
-// nodes never keep such a node's waiting.
+// Answers returns whether a node is Ready. Other nodes' calls never keep its calls waiting.
 func Answers(n *ledger.Node) bool { return ready(n) }
 
-// noFreeWorker replaces Attaching or Detaching by NoFreeWorker if the work has not begun, the controller
-// may begin it, and the driver's workers are all occupied. It is for messages: the controller decides the
-// order of work.
+// noFreeWorker replaces Attaching or Detaching by NoFreeWorker if the controller may begin the work, and
+// all workers are occupied. It is for messages: the controller decides the order.
 func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason, now time.Time) Reason {
 	place := v.OnNode(reason.Node)
 	if place == nil || reason.Code != Attaching && reason.Code != Detaching {
@@ -55,7 +52,7 @@ func (a Arbiter) noFreeWorker(s ledger.Snapshot, v *ledger.Volume, reason Reason
 	return reason
 }
 
-// AwaitsWorker says whether a volume's attach or detach at a node waits for one of the driver's workers.
+// AwaitsWorker says whether an attach or detach waits for a worker.
 func (a Arbiter) AwaitsWorker(s ledger.Snapshot, v *ledger.Volume, n ledger.NodeName, now time.Time) bool {
 	reason := Reason{Code: Attaching, Node: n}
 	if v.OnNode(n).HasAttachments() {
@@ -80,8 +77,8 @@ func workersBusy(s ledger.Snapshot, driver string, workers int, live bool, now t
 	return false
 }
 
-// forThem says whether kube-controller-manager, which counts no workers, attaches a volume to a node: in
-// Cooperative mode, for bound pods.
+// forThem says whether kube-controller-manager, which counts no workers, attaches the volume: for bound
+// pods in Cooperative mode.
 func (p *planning) forThem(place *ledger.VolumeOnNode) bool {
 	return p.Cooperative && slices.ContainsFunc(place.Users, func(u ledger.User) bool { return u.Pod != "" })
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// listing is a ledger with node n1, whose kubelet lists volume a in use, and node n2.
 func listing(events ...ledger.Event) (*ledger.Ledger, ledger.VolumeID) {
 	l, v := ledger.New(), ledger.VolumeID{Driver: "disk", Handle: "a"}
 	for _, e := range append([]ledger.Event{
@@ -25,8 +24,6 @@ func listing(events ...ledger.Event) (*ledger.Ledger, ledger.VolumeID) {
 	return l, v
 }
 
-// A kubelet's listed volume counts without any other trace, as after a removed finalizer. The waiting user
-// is told the node and the required action.
 func TestUnexplainedUseCountsAndIsTold(t *testing.T) {
 	pv := ledger.PersistentVolume{Name: "a", UID: "a", Version: "1", Volume: ledger.VolumeID{Driver: "disk", Handle: "a"}, Access: ledger.AccessNode}
 	hold := ledger.Hold{Version: "1", Node: "n2", NodeUID: "n2", Transitions: 2, State: ledger.HoldHeld, PVs: []string{"a"}}
@@ -52,20 +49,17 @@ func TestUnexplainedUseCountsAndIsTold(t *testing.T) {
 		t.Errorf("the hold says %s %s: %s", written.State, written.Reason, written.Message)
 	}
 
-	// An administrator's solution: the machine is off, with the taint.
 	off := ledger.NodeState{Name: "n1", UID: "n1", Version: "2", Ready: ledger.ReadyUnknown, OutOfService: true, Managed: true, Reporting: true, InUse: []ledger.VolumeID{v}}
 	l.Apply(auditTime, off)
 	if attached, _ := attaches(); !attached {
 		t.Error("it is not attached to n2 though n1 is out of service")
 	}
-	// Another: the kubelet stops listing it.
 	l.Apply(auditTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "3", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})
 	if attached, _ := attaches(); !attached {
 		t.Error("it is not attached to n2 though nobody lists it")
 	}
 }
 
-// A trace of how a volume came to a node explains its kubelet's list.
 func TestWhatExplainsUse(t *testing.T) {
 	v := ledger.VolumeID{Driver: "disk", Handle: "a"}
 	bound := ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "p", Node: "n1", Volumes: []ledger.PodVolume{{Name: "a", Inline: v}}}
@@ -108,7 +102,7 @@ func TestWhatExplainsUse(t *testing.T) {
 	}
 }
 
-// A kubelet may list any number of names: an otherwise unknown volume gets no VolumeHold.
+// A kubelet may list any names: an unknown volume gets no VolumeHold.
 func TestListedNamesMakeNoHolds(t *testing.T) {
 	var names []ledger.VolumeID
 	for i := range 100 {

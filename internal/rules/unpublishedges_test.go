@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A cloud's taint and a time are proof only if a policy says that unpublishing cuts the machine off, and
-// there is an attachment to unpublish, or no sign of the volume there.
+// Taint and time prove something only if a policy says that unpublishing cuts the machine off.
 func TestUnpublishFences(t *testing.T) {
 	off := func(n *ledger.NodeState) { n.Ready, n.Shutdown = ledger.ReadyUnknown, true }
 	minute := time.Minute

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// ticketEnds has a ticket get the volume at worker-2, and end while that node is silent.
 const ticketEnds = `ticket mine type=Manual node=worker-2 claims=data
 run
 kubelet worker-2 down
@@ -17,8 +16,7 @@ run
 delete ticket=mine
 `
 
-// A leader that began while a node was silent does not know its tickets: it does not rely on the kubelet's
-// word, also after it writes a hold with the node; nor does the next leader.
+// A leader that began during the silence does not know the node's tickets, nor does the next.
 func TestHoldComesToASilentNode(t *testing.T) {
 	for name, lines := range map[string]string{
 		"a migration's target": `
@@ -79,7 +77,6 @@ show volume=pv-1
 	}
 }
 
-// The same for volumes that need no VolumeAttachment.
 func TestHoldComesToASilentNodeWithoutAttachments(t *testing.T) {
 	for name, lines := range map[string]string{
 		"shared, a ticket wants it detached": "pv pv-1 claim=data driver=kubernetes.io/iscsi handle=1.2.3.4:iqn:1 access=RWX\n" + ticketEnds + "run\nrestart\nrun\nshow volume=pv-1\nticket fsck type=Manual claims=data detached\nrun",
@@ -97,8 +94,7 @@ func TestHoldComesToASilentNodeWithoutAttachments(t *testing.T) {
 	}
 }
 
-// A leader knows only from the hold that a ticket had a volume at a silent node. It still does not rely on
-// the kubelet's word after the hold has dropped the ticket.
+// It does not rely on the kubelet's word, even after the hold has dropped the ticket.
 func TestHoldNamesATicketAtASilentNodeNoMore(t *testing.T) {
 	for name, lines := range map[string]string{
 		"it is deleted":               "delete hold=pv-1\nrun",

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// otherDisk is a second volume of the driver at node well, for claim other.
 var otherDisk = ledger.VolumeID{Driver: "d", Handle: "other"}
 
 func otherThere() []ledger.Event {
@@ -33,7 +32,6 @@ func plansUnreport(t *testing.T, facts ...ledger.Event) (*planner, Step) {
 	return p, p.plan.Steps[0]
 }
 
-// An Unreport for a waiting user at the same node (retract) is urgent.
 func TestRetractIsUrgent(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "well", ledger.Hold{}, alive, nodeAs("well", reporting), dataAt("q", "well", ledger.PodLive))
 	p.acquire(p.at("well"))
@@ -42,8 +40,7 @@ func TestRetractIsUrgent(t *testing.T) {
 	}
 }
 
-// An Unreport becomes urgent when its node's last slot is taken. It is checked then, without an event about
-// the volume.
+// It is checked when the node's last slot is taken, without an event about the volume.
 func TestFullNodeWakesWhatIsPutOff(t *testing.T) {
 	two := ledger.NodeDrivers{Node: "well", Version: "2", Drivers: []ledger.DriverOnNode{{Name: "d", Limit: 2}}}
 	if _, step := plansUnreport(t, two); step.Urgent {
@@ -58,16 +55,14 @@ func TestFullNodeWakesWhatIsPutOff(t *testing.T) {
 	}
 }
 
-// The claim is gone, and the provisioner waits for the detach (external-provisioner refuses while there is
-// a VolumeAttachment, and backs off): the PersistentVolume is deleted after that.
+// The external-provisioner backs off while a VolumeAttachment exists.
 func TestReleasedVolumeIsUrgent(t *testing.T) {
 	if _, step := plansUnreport(t, ledger.ClaimGone{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}}); !step.Urgent {
 		t.Error("the volume is to be deleted, and its Unreport is put off")
 	}
 }
 
-// The claim is gone, and a new one has its name already, as with a StatefulSet or GitOps. The
-// PersistentVolume is still Released (claimRef has the first UID), and its provisioner waits.
+// The PersistentVolume stays Released, since claimRef has the first UID.
 func TestReleasedThoughAnotherClaimHasTheName(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	_, step := plansUnreport(t,
@@ -80,8 +75,7 @@ func TestReleasedThoughAnotherClaimHasTheName(t *testing.T) {
 	}
 }
 
-// A volume kept by detachDelay becomes urgent, and is checked, when its claim is deleted. Another watch may
-// have shown the phase Released before.
+// Another watch may have shown the phase Released before.
 func TestClaimGoneTouchesTheVolume(t *testing.T) {
 	l := ledger.New()
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}

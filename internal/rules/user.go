@@ -12,9 +12,9 @@ import (
 type claimState uint8
 
 const (
-	noClaim     claimState = iota // gone, or taken away by a dry run
+	noClaim     claimState = iota // gone, or removed by a dry run
 	requested                     // a pending ticket
-	terminating                   // a pod that is terminating, or runs nowhere: it may use the volume, but has no claim
+	terminating                   // may use the volume, but has no claim
 	active                        // a pod that runs or will, or a ticket that is granted or whose grant was sent
 )
 
@@ -46,8 +46,8 @@ func claimStateOfPod(s ledger.Snapshot, uid string) claimState {
 	return active
 }
 
-// runsNowhere says whether a pod is bound to a deleted Node where no volume is, or may be. Kubernetes' pod
-// garbage collector deletes such a pod.
+// runsNowhere says whether a pod is bound to a deleted Node where no volume is, or may be. Pod garbage
+// collection deletes it.
 func runsNowhere(s ledger.Snapshot, p *ledger.Pod) bool {
 	if p.Node == "" {
 		return false

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A deleted user is ranked and named by its remaining facts.
 func TestUsersThatAreGone(t *testing.T) {
 	l := ledger.New()
 	l.Apply(auditTime, ledger.Pod{UID: "p", Version: "1", Namespace: "s", Name: "db", Created: 7})
@@ -40,7 +39,7 @@ func TestUsersThatAreGone(t *testing.T) {
 	}
 }
 
-// A hold is written again after its node's reboot, but not only to add a boot.
+// A hold is not written only to add a boot.
 func TestHoldNamesTheBoot(t *testing.T) {
 	hold := func(boot string) ledger.Hold { return ledger.Hold{Node: "n1", NodeUID: "u", BootID: boot} }
 	for _, test := range []struct {
@@ -53,7 +52,7 @@ func TestHoldNamesTheBoot(t *testing.T) {
 	}
 }
 
-// A detach occupies one of the driver's workers until its answer, or for a minute.
+// A detach occupies a worker until its answer, or for a minute.
 func TestWhatIsUnderWay(t *testing.T) {
 	l := ledger.New()
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -90,8 +89,7 @@ func TestWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// In Cooperative mode a ticket has its volume once it is attached: the attach/detach controller reports
-// only for bound pods.
+// In Cooperative mode attached is enough: the attach/detach controller reports only for bound pods.
 func TestSatisfiedBesideAnother(t *testing.T) {
 	s, _, _ := concerned(t, "well", "well", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -108,7 +106,6 @@ func TestSatisfiedBesideAnother(t *testing.T) {
 	}
 }
 
-// A hold without a subject is deleted, also without opted-in users.
 func TestHoldThatNobodyAdoptsGoes(t *testing.T) {
 	l := ledger.New()
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
@@ -120,8 +117,7 @@ func TestHoldThatNobodyAdoptsGoes(t *testing.T) {
 	}
 }
 
-// A volume is taken by force under a rule only after the hold names that rule: an earlier rule in it stands
-// for another proof.
+// Force waits until the hold names the rule: an earlier rule stands for another proof.
 func TestFenceNamesTheRule(t *testing.T) {
 	id := ledger.VolumeID{Driver: "d", Handle: "h"}
 	plan := func(rule string) []Step {
@@ -149,8 +145,6 @@ func TestFenceNamesTheRule(t *testing.T) {
 	}
 }
 
-// A fence says whether the node had the volume in use when it was taken: a kubelet that has reported is
-// believed.
 func TestFenceSaysWhetherItWasInUse(t *testing.T) {
 	place := &ledger.VolumeOnNode{Node: "n1"}
 	used := &ledger.VolumeOnNode{Node: "n1", InUse: true}
@@ -167,7 +161,6 @@ func TestFenceSaysWhetherItWasInUse(t *testing.T) {
 	}
 }
 
-// A pod tried at a node takes one slot for each of its volumes.
 func TestDryRunTakesSlots(t *testing.T) {
 	l := ledger.New()
 	l.Apply(auditTime, ledger.NodeState{Name: "n1", UID: "n1", Version: "1", Ready: ledger.ReadyTrue, Managed: true, Reporting: true})

@@ -9,11 +9,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Outcome is the answer in one word. The zero value is Deny, so that an empty verdict permits nothing.
+// Outcome is the answer in one word. The zero value is Deny, which permits nothing.
 type Outcome uint8
 
 const (
-	// Deny: not at this node in the present state. Another node may do.
+	// Deny: not here now; another node may do.
 	Deny Outcome = iota
 	// Wait: possible after others let go, or with more evidence.
 	Wait
@@ -40,9 +40,9 @@ func (v Verdict) First() Reason {
 	return v.Reasons[0]
 }
 
-// SeenFrom is the verdict in words for one namespace: users of other namespaces are not named. Two
-// PersistentVolumes of one disk can lead to that. The attach/detach controller also only counts such pods
-// (attachdetach/reconciler, reportMultiAttachError).
+// SeenFrom is the verdict for one namespace: it does not name users of others, as two PersistentVolumes of
+// one disk can have. The attach/detach controller also only counts such pods (attachdetach/reconciler,
+// reportMultiAttachError).
 func (v Verdict) SeenFrom(namespace string) Verdict {
 	hidden := slices.Clone(v.Reasons)
 	for i := range hidden {
@@ -99,26 +99,26 @@ func compareReasons(a, b Reason) int {
 	)
 }
 
-// Reason is one reason of a verdict or a wait. The code determines which fields are set.
+// Reason is one reason of a verdict or a wait. The code determines the set fields.
 type Reason struct {
 	Code    ledger.Code
 	Volume  ledger.VolumeID
 	Claim   string          // of the claim or the pod's volume, for messages
 	Node    ledger.NodeName // the holder's node, or the full one
 	Driver  string
-	Who     ledger.Requester // the holder, or the next user
+	Who     ledger.Requester // or the next user
 	Used    int32            // slots
 	Limit   int32            // slots
 	Needed  int32            // slots
-	Policy  string           // the AttachPolicy with the Limit; empty: from the CSINode
+	Policy  string           // of the Limit; empty: from the CSINode
 	GRPC    int32            // gRPC code of a driver's error
 	Detail  string           // the driver's own text
 	Seconds int64            // until a rule's time is over
-	Since   int64            // seconds since 1970, by the API server's clock; 0: unknown
-	Until   int64            // seconds since 1970, by the controller's clock
+	Since   int64            // Unix seconds of the API server; 0: unknown
+	Until   int64            // Unix seconds of the controller
 	Brake   Brake            // why a time of force does not run
-	// NodeDeleted says that Node has no Node object. Its machine may run.
+	// NodeDeleted: Node has no Node object. Its machine may run.
 	NodeDeleted bool
-	// Left says that the volume was left at Node without a VolumeAttachment after a failed detach.
+	// Left: left at Node without a VolumeAttachment after a failed detach.
 	Left bool
 }

@@ -19,8 +19,7 @@ func codes(reasons []Reason) []ledger.Code {
 	return list
 }
 
-// A pending ticket keeps its volumes from others until it is told why it waits; a pod's ticket is never
-// told. A ticket in doubt always does.
+// A pending ticket keeps its volumes until it is told why it waits; in doubt it always does.
 func TestWhoContends(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    ledger.TicketType
@@ -41,7 +40,6 @@ func TestWhoContends(t *testing.T) {
 	}
 }
 
-// A volume at a fenced node is contested by users that ask or live at another node that is not fenced.
 func TestContested(t *testing.T) {
 	there := dataAt("old", "dead", ledger.PodLive)
 	oos := nodeAs("dead", outOfOrder)
@@ -66,8 +64,7 @@ func TestContested(t *testing.T) {
 	}
 }
 
-// A granted ticket loses its grant if its claim goes, its node is fenced and a user elsewhere asks, or the
-// volume was granted away. Only a tool's ticket needs a bound claim.
+// Only a tool's ticket needs a bound claim.
 func TestKeepsAGrant(t *testing.T) {
 	claim := func(change func(*ledger.Claim)) ledger.Event {
 		c := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, Version: "2", PersistentVolume: "pv", Bound: true}
@@ -111,7 +108,6 @@ func TestKeepsAGrant(t *testing.T) {
 	}
 }
 
-// Why no attachment exists although nothing prevents it.
 func TestNotBegun(t *testing.T) {
 	pending := ledger.Hold{State: ledger.HoldDetachPending, Reason: NodeUnreachable}
 	migrate := []ledger.Event{ledger.Policy{Name: "p", Version: "1", Driver: "d", LiveMigration: true}, asksAt("m", ledger.TypeLiveMigration, "well", grantedNow)}
@@ -139,7 +135,6 @@ func TestNotBegun(t *testing.T) {
 	}
 }
 
-// The reason of a need without a volume at a node yet.
 func TestUndecided(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{}, dataAt("q", "well", ledger.PodLive), dataAt("r", "dead", ledger.PodTerminating))
 	for name, test := range map[string]struct {
@@ -174,7 +169,6 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// The first few reasons of each code are kept.
 func TestAtMost(t *testing.T) {
 	of := func(code ledger.Code, claims ...string) (list []Reason) {
 		for _, claim := range claims {
@@ -194,7 +188,6 @@ func TestAtMost(t *testing.T) {
 	}
 }
 
-// A code outside the table waits, without further facts.
 func TestUnknownCode(t *testing.T) {
 	r := Reason{Code: "Odd", Node: "well"}
 	if r.LiftedByEviction("well") || Transient("Odd") || CallOf("Odd") != CallNone || outcomeOf("Odd") != Wait || r.OfNodes() != "node(s) unfit: Odd" {
@@ -202,8 +195,6 @@ func TestUnknownCode(t *testing.T) {
 	}
 }
 
-// A ticket is satisfied if it is granted and each volume may be mounted; in Cooperative mode the attach is
-// enough.
 func TestSatisfiedByWhat(t *testing.T) {
 	held := ledger.Hold{State: ledger.HoldHeld, NodeUID: "w"}
 	for name, test := range map[string]struct {
@@ -232,8 +223,7 @@ func TestSatisfiedByWhat(t *testing.T) {
 	}
 }
 
-// A volume that a live migration brought to a node is there only for pods and migrations. Another ticket
-// has it when its hold says so.
+// Another ticket has the migrated volume only when its hold says so.
 func TestSatisfiedBesideAMigration(t *testing.T) {
 	second := func(k *ledger.Ticket) { k.Phase, k.Created = ledger.TicketGranted, 1 }
 	for kind, want := range map[ledger.TicketType][]ledger.Code{
@@ -249,8 +239,7 @@ func TestSatisfiedBesideAMigration(t *testing.T) {
 	}
 }
 
-// Fit asks what else keeps an exclusive volume back; Grant asks for itself. A need without a volume yet has
-// no such reason.
+// Fit asks what else keeps an exclusive volume back; Grant asks for itself.
 func TestHeldBack(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "dead", ledger.Hold{}, alive, dataAt("q", "dead", ledger.PodLive), madeAt("dead"))
 	need := Need{Name: "data", Volume: disk, Link: ledger.LinkVolume}
@@ -270,7 +259,6 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
-// A verdict names a few tickets that keep a volume, in rank order.
 func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 	var facts []ledger.Event
 	for i := range 40 {
@@ -292,7 +280,7 @@ func TestBlockersAreThoseThatRankBefore(t *testing.T) {
 	}
 }
 
-// A rule of force takes its time: none if the policy says so, or if it has taken the volume before.
+// A rule of force needs no time if it has taken the volume before.
 func TestPodGoneRule(t *testing.T) {
 	after := func(d time.Duration) ledger.Event {
 		return ledger.Policy{Name: "p", Version: "1", Driver: "d", AfterPodGone: &d}

@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A condition that vouches for a dead machine counts only if the policy names it, for the present machine
-// and its silence.
+// Only if the policy names the condition, for the present machine and its silence.
 func TestFencedBy(t *testing.T) {
 	for name, test := range map[string]struct {
 		condition string
@@ -39,8 +38,6 @@ func TestFencedBy(t *testing.T) {
 	}
 }
 
-// A storage that has cut a machine off is proof for its driver's volumes, if the policy names a class of
-// fences.
 func TestNetworkFenced(t *testing.T) {
 	policy := ledger.Policy{Driver: "d", NetworkFence: ledger.NetworkFence{Class: "c"}}
 	for name, test := range map[string]struct {
@@ -68,8 +65,7 @@ func TestNetworkFenced(t *testing.T) {
 	}
 }
 
-// A volume may be mounted at another machine than the Node's, as this process saw, or by the hold's holder,
-// or by a machine that has lost it to force. Evidence about the present machine does not count then.
+// Evidence about the present machine does not count then.
 func TestMayBeAtAnother(t *testing.T) {
 	taken := func(n ledger.NodeName, machine string) ledger.Hold {
 		return ledger.Hold{Fences: []ledger.Fence{{Node: n, SystemUUID: machine, BootID: "q", InUse: true, Attachment: "awell"}}}
@@ -99,8 +95,7 @@ func TestMayBeAtAnother(t *testing.T) {
 	}
 }
 
-// A forced detach is done when its VolumeAttachment is gone or being deleted, or without one, when the node
-// omits the volume.
+// Without a VolumeAttachment: when the node omits the volume.
 func TestTaken(t *testing.T) {
 	there := []ledger.Event{madeAt("well")}
 	for name, test := range map[string]struct {
@@ -143,8 +138,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// A driver's unpublish does not tell a machine from an earlier one of its name, which may have the volume
-// mounted.
+// An unpublish does not tell a machine from an earlier machine of its name.
 func TestUnpublishOfAnotherMachine(t *testing.T) {
 	other := again(ofMachine("z", "c"), func(n *ledger.NodeState) { n.Version = "8" })
 	heldByZ := ledger.Hold{NodeUID: "w2", BootID: "c", SystemUUID: "z"}
@@ -167,7 +161,6 @@ func TestUnpublishOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// No rule of force applies where a ticket keeps a volume detached.
 func TestNothingIsForcedFromNowhere(t *testing.T) {
 	p := plannerOf(t, Arbiter{}, "", ledger.Hold{})
 	if f := podGone(p.snapshot, p.volume, &ledger.VolumeOnNode{Node: ledger.Detached}, auditTime.Add(time.Hour)); f.Rule != "" {
@@ -175,8 +168,8 @@ func TestNothingIsForcedFromNowhere(t *testing.T) {
 	}
 }
 
-// The policy's times run for an earlier machine of a node's name once the Node names another, while that
-// one does not use the volume and the driver can't tell them apart. They begin anew with each process.
+// The policy's times for an earlier machine run while it does not use the volume, and begin anew with each
+// process.
 func TestFormer(t *testing.T) {
 	another := nodeAs("well", ofMachine("z", "c"), func(n *ledger.NodeState) { n.Version = "7" })
 	first := []ledger.Event{nodeAs("well", ofMachine("m", "b"), using, func(n *ledger.NodeState) { n.ReadySince = 40 }), madeAt("well")}
@@ -231,8 +224,7 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// A volume is taken from an earlier machine of a node's name for a waiting user, when a rule of force holds
-// and the hold says so. A left volume is attached again to be detached.
+// A left volume is attached again to be detached.
 func TestTakeBack(t *testing.T) {
 	another := func(change func(*ledger.NodeState)) ledger.Event {
 		return nodeAs("well", ofMachine("z", "c"), change, func(n *ledger.NodeState) { n.Version = "7" })

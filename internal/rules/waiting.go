@@ -8,15 +8,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// After a ticket has lost its volume to an earlier user, it is not granted again for firstPause, doubled
-// with each interruption, up to lastPause. Otherwise the ticket and short-lived pods would take the volume
-// from each other, and each pod would wait for a detach.
+// A ticket that has lost its volume to an earlier user is not granted again for firstPause, doubled each
+// time up to lastPause. Otherwise the ticket and short-lived pods would take the volume from each other.
 const (
 	firstPause = 10 * time.Second
 	lastPause  = 5 * time.Minute
 )
 
-// PauseLeft is the rest of an interrupted ticket's pause, as this process saw the interruption; 0: none.
+// PauseLeft is the rest of an interrupted ticket's pause, as seen by this process; 0: none.
 func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration {
 	if t.Phase != ledger.TicketPending || t.Reason != string(Outranked) || t.Interruptions == 0 {
 		return 0
@@ -28,11 +27,11 @@ func PauseLeft(s ledger.Snapshot, t *ledger.Ticket, now time.Time) time.Duration
 	return max(0, min(pause, lastPause)-now.Sub(s.Interrupted(t)))
 }
 
-// Notice is the time in which a ticket that is asked to let go of its volumes has to do so.
+// Notice is the time that a ticket has to let go of its volumes.
 const Notice = 30 * time.Second
 
-// YieldNotice is how long a granted ticket is asked to let go of its volumes before an earlier user gets
-// them, or it moves to another node (onDrain: Move); 0 if its holder can't use them yet.
+// YieldNotice is a granted ticket's notice before an earlier user gets its volumes, or it moves (onDrain:
+// Move); 0 if its holder can't use them yet.
 func YieldNotice(t *ledger.Ticket) time.Duration {
 	if t.Phase != ledger.TicketGranted || !t.Type.Yields() && t.OnDrain != ledger.MoveOnDrain || t.SatisfiedSince == 0 {
 		return 0
@@ -40,8 +39,8 @@ func YieldNotice(t *ledger.Ticket) time.Duration {
 	return Notice
 }
 
-// NoticeLeft is the rest of a ticket's time to let go; 0: none, or not asked. It is more than YieldNotice
-// if a controller with another clock has asked.
+// NoticeLeft is the rest of a ticket's notice; 0: none. It exceeds YieldNotice if a controller with another
+// clock has asked.
 func NoticeLeft(t *ledger.Ticket, now time.Time) time.Duration {
 	if t.YieldingSince == 0 {
 		return 0
@@ -49,19 +48,19 @@ func NoticeLeft(t *ledger.Ticket, now time.Time) time.Duration {
 	return max(0, YieldNotice(t)-now.Sub(time.Unix(t.YieldingSince, 0)))
 }
 
-// Asked says whether a granted ticket was asked to let go of its volumes, and still has time.
+// Asked says whether a granted ticket was asked to let go, and still has time.
 func Asked(t *ledger.Ticket, now time.Time) bool {
 	left := NoticeLeft(t, now)
-	return left > 0 && left <= YieldNotice(t)+time.Second // a condition's time has whole seconds
+	return left > 0 && left <= YieldNotice(t)+time.Second // conditions have whole seconds
 }
 
-// OnNotice says whether a granted ticket was asked to let go of its volumes, has time, and has not
-// confirmed: nothing is taken from it before.
+// OnNotice says whether a granted ticket has time to let go, and has not confirmed: nothing is taken from
+// it before.
 func OnNotice(t *ledger.Ticket, now time.Time) bool {
 	return !t.LetsGo && Asked(t, now)
 }
 
-// yieldsBy is until when a ticket is asked to let go of its volumes, in seconds since 1970; 0: not asked.
+// yieldsBy is the end of the notice in seconds since 1970; 0: not asked.
 func yieldsBy(t *ledger.Ticket) int64 {
 	if t == nil || t.YieldingSince == 0 {
 		return 0
@@ -70,6 +69,6 @@ func yieldsBy(t *ledger.Ticket) int64 {
 }
 
 // contends says whether a pending ticket keeps its volumes from others: until it is told why it waits. It
-// may wait for months, so this depends only on its own status. It is cheap for any number of volumes, and
-// the write that changes it touches all volumes of the ticket, so that their waiters are checked again.
+// may wait for months, so this depends only on its own status. The write that changes it touches all its
+// volumes: their waiters are checked again.
 func contends(t *ledger.Ticket) bool { return t.InDoubt || !t.Waits() }

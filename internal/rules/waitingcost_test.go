@@ -12,8 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// waitingEverywhere has a ticket at each of many nodes for the same volumes. A pod has the last volume; the
-// tickets were told so, or have no answer yet. The returned pod asks for the first volume.
 func waitingEverywhere(nodes, volumes int, told ledger.Code) (ledger.Snapshot, *ledger.Pod) {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	claim := func(i int) string { return fmt.Sprintf("c%03d", i) }
@@ -47,8 +45,8 @@ func lastOf(s ledger.Snapshot, nodes int) *ledger.Ticket {
 	return s.Ticket(ledger.TicketID{Namespace: namespace, Name: fmt.Sprintf("t%04d", nodes-1)})
 }
 
-// The cost of checking a node for a pod, or of deciding on a ticket, does not depend on other tickets'
-// volumes: one tenant could otherwise occupy scheduler and controller for minutes.
+// The cost must not depend on other tickets' volumes: a tenant could occupy scheduler and controller for
+// minutes.
 func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 	const nodes, few, many = 400, 2, 40
 	for _, told := range []ledger.Code{"", rules.NotGranted, rules.HeldElsewhere} {
@@ -76,8 +74,6 @@ func TestWaitingTicketsAreNotLookedThrough(t *testing.T) {
 	}
 }
 
-// crowded is one tenant's load at a node where another tenant's pod has a ticket: pods at many nodes use
-// all of its volumes, and many tickets here ask for them. With held, the last node's pod has the volumes.
 func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
 	l, now := ledger.New(), time.Unix(1000, 0)
 	claim := func(namespace, name string) {
@@ -114,8 +110,7 @@ func crowded(volumes, pods, tickets int, held bool) ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// One tenant's load in a round of a node's tickets is bounded: all other tenants' tickets there wait for
-// the round.
+// All other tenants' tickets at the node wait for the round.
 func TestOneTenantDoesNotSlowARound(t *testing.T) {
 	const most = 128 << 10
 	for _, held := range []bool{false, true} {
@@ -135,7 +130,6 @@ func TestOneTenantDoesNotSlowARound(t *testing.T) {
 	}
 }
 
-// Tickets that are left out for their volumes' many users have their turn when earlier ones are gone.
 func TestWhoIsLeftOutHasATurn(t *testing.T) {
 	const tickets = 20
 	s := crowded(32, 200, tickets, false)
@@ -148,8 +142,6 @@ func TestWhoIsLeftOutHasATurn(t *testing.T) {
 	}
 }
 
-// BenchmarkWaiting asks for one node for a pod, and decides on one ticket, with a waiting ticket for the
-// same volumes at each node.
 func BenchmarkWaiting(b *testing.B) {
 	for _, size := range []struct{ nodes, volumes int }{{100, 10}, {400, 40}} {
 		s, pod := waitingEverywhere(size.nodes, size.volumes, rules.HeldElsewhere)

@@ -9,7 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A granted ticket that has had its volumes, and yields to others or to a drain, is asked first.
+// A granted ticket that yields is asked first.
 func TestYieldNotice(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind    ledger.TicketType

@@ -42,8 +42,6 @@ func TestDoubtNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// A doubt that began with a deleted Node's list, without a seen VolumeAttachment, also asks to delete none.
-// It names no boot if one of several machines may have the volume mounted.
 func TestDoubtOfADeletedNodeNamesWhatIsThere(t *testing.T) {
 	v := ledger.VolumeID{Driver: "disk", Handle: "a"}
 	node := func(uid, version, machine, boot string, reported ...ledger.VolumeID) ledger.Event {

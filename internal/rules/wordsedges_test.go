@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Each part of a reason's words depends on its fields.
 func TestWordsByTheFieldsOfAReason(t *testing.T) {
 	who := ledger.Requester{Ticket: true, Namespace: "shop", Name: "m", UID: "m"}
 	hidden := ledger.Requester{Ticket: true, UID: "m"}
@@ -54,8 +53,7 @@ func TestWordsByTheFieldsOfAReason(t *testing.T) {
 	}
 }
 
-// A volume is shown to be unused by two looks of moorage-node if it can tell, and by the deletion of its
-// VolumeAttachment if it has one.
+// By two looks of moorage-node, or by the deletion of its VolumeAttachment.
 func TestWaysToKnowByTheDetail(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "h"}
 	for name, test := range map[string]struct {

@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// randomWorld is a cluster in which bytes decide the order of everything: users, schedulers, kubelets, the
-// attacher, the controller with a lagging evaluation, and faults.
+// randomWorld is a cluster where bytes decide the order of all events and faults.
 type randomWorld struct {
 	*cluster
 	rest []byte
@@ -84,7 +83,6 @@ func (w *randomWorld) below(n int) int {
 	return x
 }
 
-// step makes one event happen.
 func (w *randomWorld) step() {
 	actions := []func(){
 		w.newPod, w.reservePod, w.reservePod, w.bindOne, w.bindOne, w.endPod,
@@ -130,8 +128,6 @@ func (w *randomWorld) anyPod(want func(ledger.Pod) bool) (ledger.Pod, bool) {
 
 func unbound(p ledger.Pod) bool { return p.Node == "" && p.Phase == ledger.PodLive }
 
-// reservePod lets a scheduler try a node with a view as old as the controller's, or another scheduler bind
-// the pod there without a check.
 func (w *randomWorld) reservePod() {
 	p, ok := w.anyPod(unbound)
 	if !ok {
@@ -148,7 +144,6 @@ func (w *randomWorld) reservePod() {
 	w.ledger.Reserve(w.Now, p, n)
 }
 
-// bindOne lets the scheduler bind a reserved pod.
 func (w *randomWorld) bindOne() {
 	p, ok := w.anyPod(func(p ledger.Pod) bool {
 		known := w.snapshot().Pod(p.UID)
@@ -161,7 +156,6 @@ func (w *randomWorld) bindOne() {
 	}
 }
 
-// bypass binds a pod past all rules, and is seen at once.
 func (w *randomWorld) bypass() {
 	if p, ok := w.anyPod(unbound); ok {
 		w.bindPast(p, nodeName(w.below(worldNodes)))
@@ -207,7 +201,6 @@ func (w *randomWorld) decideOne() {
 	}
 }
 
-// planOne does some steps of one volume's plan, in any order; some answers are lost.
 func (w *randomWorld) planOne() {
 	ids := w.volumes()
 	if len(ids) == 0 {
@@ -236,7 +229,6 @@ func (w *randomWorld) deliverSome() {
 	}
 }
 
-// otherTicket makes or deletes a tool's ticket.
 func (w *randomWorld) otherTicket() {
 	id := ledger.TicketID{Namespace: namespace, Name: "t" + strconv.Itoa(w.below(2))}
 	if _, exists := w.Ticket(id); exists {
@@ -263,7 +255,6 @@ func (w *randomWorld) deleteTicketOfSomebody() {
 	}
 }
 
-// provision binds the waiting claim, once a pod needs it.
 func (w *randomWorld) provision() {
 	key := claimKey(worldClaims - 1)
 	k := w.claimOf(key)
@@ -293,7 +284,6 @@ func (w *randomWorld) calm() {
 	w.provision()
 }
 
-// check fails if anything is wrong now.
 func (w *randomWorld) check(t failer, what string) {
 	found := w.Judge.Faults
 	for _, v := range w.arb.Audit(w.snapshot(), w.Now) {
@@ -320,8 +310,6 @@ func (w *randomWorld) fail(t failer, format string, args ...any) {
 	t.Fatalf(format, args...)
 }
 
-// play lets data decide the events, then ends all faults and checks that everything comes to rest
-// correctly.
 func (w *randomWorld) play(t failer) {
 	for len(w.rest) > 0 {
 		w.step()
@@ -345,8 +333,7 @@ func (w *randomWorld) play(t failer) {
 	w.nothingLeft(t)
 }
 
-// rebootDoubted reboots the machines with kubelets that may have forgotten a volume: without new pods only
-// a boot settles this.
+// Without new pods only a boot settles the doubt.
 func (w *randomWorld) rebootDoubted() bool {
 	did := false
 	reboot := func(n ledger.NodeName) {
@@ -367,8 +354,7 @@ func (w *randomWorld) rebootDoubted() bool {
 	return did
 }
 
-// standstill lets everything possible happen while the faults last, and checks that the waiting users are
-// told a fault, not that work is in progress.
+// While the faults last, waiting users must be told a fault, not work in progress.
 func (w *randomWorld) standstill(t failer) {
 	w.mutes = func() bool { return false }
 	w.landAll()
@@ -404,7 +390,6 @@ func (w *randomWorld) rests(t failer, what string) {
 	}
 }
 
-// everybodyServed checks that each bound pod runs, or has a reason not to.
 func (w *randomWorld) everybodyServed(t failer) {
 	s := w.snapshot()
 	for _, p := range w.pods() {
@@ -421,8 +406,6 @@ func (w *randomWorld) everybodyServed(t failer) {
 	}
 }
 
-// lasts says whether a pod may wait for a reason at rest: one that reports work in progress is not enough,
-// except for the other controller's in Cooperative mode.
 func (w *randomWorld) lasts(r rules.Reason) bool {
 	switch r.Code {
 	case rules.Attaching, rules.NotReported, rules.NotGranted, rules.Detaching:
@@ -450,7 +433,6 @@ func (w *randomWorld) nothingLeft(t failer) {
 	}
 }
 
-// TestWorld plays random worlds. Audit and judge check each step.
 func TestWorld(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		newWorld(proptest.Bytes(t, 900)).play(t)

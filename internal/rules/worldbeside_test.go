@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// newWorldBeside is a world with the attach/detach controller.
 func newWorldBeside(data []byte) *randomWorld {
 	w := newWorld(data)
 	w.arb = rules.Arbiter{Cooperative: true}
@@ -28,7 +27,6 @@ func newWorldBeside(data []byte) *randomWorld {
 	return w
 }
 
-// stockRestarts stops the attach/detach controller, or starts it.
 func (w *randomWorld) stockRestarts() {
 	w.stock.down = !w.stock.down
 	w.trace("stock: down=%v", w.stock.down)
@@ -37,8 +35,6 @@ func (w *randomWorld) stockRestarts() {
 	}
 }
 
-// TestWorldBeside plays random worlds in Cooperative mode: volumes in use are not touched, nothing leaks,
-// and all users are served.
 func TestWorldBeside(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		newWorldBeside(proptest.Bytes(t, 900)).play(t)

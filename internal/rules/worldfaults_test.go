@@ -9,9 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// The faults of random worlds.
-
-// nodeFails ends a node's kubelet, or cuts it off.
 func (w *randomWorld) nodeFails() {
 	n := nodeName(w.below(worldNodes))
 	k := w.kubeletOf(n)
@@ -27,7 +24,6 @@ func (w *randomWorld) nodeFails() {
 	}
 }
 
-// nodeReturns brings a node back, after a reboot or with all its mounts.
 func (w *randomWorld) nodeReturns() {
 	n := nodeName(w.below(worldNodes))
 	if w.below(2) == 0 {
@@ -50,7 +46,6 @@ func (w *randomWorld) returns(n ledger.NodeName) {
 	w.tick(k.Machine())
 }
 
-// taint marks a powered-off node as out of service.
 func (w *randomWorld) taint() {
 	n := nodeName(w.below(worldNodes))
 	if node, exists := w.Node(n); exists && !w.kubeletOf(n).Works() && node.Ready != ledger.ReadyTrue {
@@ -61,7 +56,6 @@ func (w *randomWorld) taint() {
 	}
 }
 
-// remakeNode deletes a Node object, or has its kubelet make it again.
 func (w *randomWorld) remakeNode() {
 	n := nodeName(w.below(worldNodes))
 	_, exists := w.Node(n)
@@ -99,7 +93,7 @@ func (w *randomWorld) restartController() {
 	w.restart()
 }
 
-// changeLimit changes a limit, and is seen at once: the judge uses the limit at the time of the grant.
+// The judge uses the limit at the time of the grant.
 func (w *randomWorld) changeLimit() {
 	w.registerDriver(nodeName(w.below(worldNodes)), int32(w.below(4)))
 	w.flush()

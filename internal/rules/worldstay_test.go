@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/proptest"
 )
 
-// newWorldStays is a world with an attacher that leaves a volume where it is wanted again. It begins with
-// volumes whose detach fails, and pods come for them.
+// An attacher leaves volumes where they are wanted; some volumes' detach fails.
 func newWorldStays(data []byte) *randomWorld {
 	w := newWorld(data)
 	w.arb = rules.Arbiter{StayAttached: true}
@@ -49,13 +48,11 @@ func (w *randomWorld) podForStuck() {
 	w.trace("pod %s comes for a volume whose detach fails", name)
 }
 
-// TestWorldStays plays random worlds with left volumes. No volume is at two nodes, all users are served,
-// and each volume's place is accounted for.
 func TestWorldStays(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) { worldStays(t, false) })
 }
 
-// TestWorldStaysStock plays them with an attacher that ignores requests, as external-attacher does.
+// This attacher ignores requests, as external-attacher does.
 func TestWorldStaysStock(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) { worldStays(t, true) })
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package served has the features of moorage-scheduler that read resources that not every Kubernetes
-// release serves, and asks an API server for its resources.
-//
-// Reads: the API server's discovery documents. Decides and writes nothing.
+// Package served knows the features of moorage-scheduler whose resources not every Kubernetes release
+// serves, and asks an API server's discovery for its resources. It writes nothing.
 package served
 
 import (
@@ -14,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The minor releases of Kubernetes that Moorage was tried with are these and those
-// between them. The chart refuses older ones.
+// Moorage was tried with these Kubernetes releases and those between. The chart refuses older ones.
 const (
 	OldestRelease = "1.34"
 	NewestRelease = "1.37"
@@ -23,20 +20,16 @@ const (
 
 // Feature is a feature gate of kube-scheduler, with its resources.
 type Feature struct {
-	// Gate is the feature gate's name.
-	Gate string
-	// GroupVersion has the Resources that the feature reads.
+	Gate         string
 	GroupVersion string
 	Resources    []string
-	// ByDefault says that the gate is on by default.
-	ByDefault bool
-	// Locked says that the gate can't be switched off any more.
-	Locked bool
+	ByDefault    bool
+	Locked       bool
 }
 
-// SchedulerFeatures lists the features of moorage-scheduler's kube-scheduler that read resources that
-// some release since OldestRelease does not serve by default, or that an API server may have switched
-// off. With such a feature on, the scheduler waits for these resources before it schedules anything.
+// SchedulerFeatures lists the features whose resources some release since OldestRelease does not serve by
+// default, or an API server may have switched off. The scheduler waits for their resources before it
+// schedules anything.
 func SchedulerFeatures() []Feature {
 	return []Feature{
 		{Gate: "DynamicResourceAllocation", GroupVersion: "resource.k8s.io/v1", Resources: []string{"deviceclasses", "resourceclaims", "resourceslices"}, ByDefault: true, Locked: true},
@@ -47,24 +40,23 @@ func SchedulerFeatures() []Feature {
 	}
 }
 
-// Resources are the names of the resources that an API server serves, by group
-// version. A group version that it does not serve has none.
+// Resources are the served resources' names by group version; none for an unserved group version.
 type Resources map[string][]string
 
-// Missing returns which of a feature's resources are not served.
+// Missing returns the resources of a feature that are not served.
 func (r Resources) Missing(f Feature) []string { return Without(f.Resources, r[f.GroupVersion]) }
 
-// Without returns those of the wanted names that are not there.
+// Without returns the wanted names that are not there.
 func Without(wanted, there []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return slices.Contains(there, name) })
 }
 
-// Discovery is the part of a discovery client that is asked.
+// Discovery is the used part of a discovery client.
 type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Ask returns the served resources of group versions. An error says that one of them is unknown.
+// Ask returns the served resources of group versions. An error says that one is unknown.
 func Ask(d Discovery, groupVersions ...string) (Resources, error) {
 	all := Resources{}
 	for _, group := range groupVersions {

@@ -27,7 +27,7 @@ func BadRequest(format string, args ...any) *RequestError {
 	return &RequestError{http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// TooLarge says that a request is larger than it may be.
+// TooLarge says that a request is too large.
 func TooLarge(format string, args ...any) *RequestError {
 	return &RequestError{http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, fmt.Sprintf(format, args...)}
 }
@@ -37,8 +37,7 @@ func Unavailable(format string, args ...any) *RequestError {
 	return &RequestError{http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf(format, args...)}
 }
 
-// WantJSON wants a request to say that its body is JSON. Its error is a
-// *RequestError.
+// WantJSON requires a JSON content type. Its error is a *RequestError.
 func WantJSON(r *http.Request) error {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return &RequestError{http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
@@ -47,8 +46,7 @@ func WantJSON(r *http.Request) error {
 	return nil
 }
 
-// ReadJSON reads a request's body, which must say that it is JSON and have no
-// more than limit bytes. Its error is a *RequestError.
+// ReadJSON reads a request's JSON body of at most limit bytes. Its error is a *RequestError.
 func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := WantJSON(r); err != nil {
 		return nil, err
@@ -63,8 +61,7 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// WriteError answers with a Status, the API's own form of an error. server names
-// who says so.
+// WriteError answers with a Status, the API's form of an error, in the name of server.
 func WriteError(w http.ResponseWriter, server string, err error) {
 	known := &RequestError{http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()}
 	errors.As(err, &known)
@@ -77,7 +74,7 @@ func WriteError(w http.ResponseWriter, server string, err error) {
 	})
 }
 
-// WriteJSON writes an answer. An error here means that the client has gone.
+// WriteJSON writes an answer. An error means that the client has gone.
 func WriteJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

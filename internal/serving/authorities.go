@@ -11,8 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Authorities are the certificate authorities that clients are trusted by. They
-// follow their file as a Certificate does. Safe for parallel use.
+// Authorities are the clients' certificate authorities. They follow their file. Safe for parallel use.
 type Authorities struct {
 	file string
 
@@ -21,7 +20,7 @@ type Authorities struct {
 	pool    *x509.CertPool
 }
 
-// LoadAuthorities reads a PEM file with one certificate or more. Its error names the fault.
+// LoadAuthorities reads a PEM file with one certificate or more.
 func LoadAuthorities(file string) (*Authorities, error) {
 	a := &Authorities{file: file}
 	if err := a.reload(); err != nil {
@@ -30,7 +29,7 @@ func LoadAuthorities(file string) (*Authorities, error) {
 	return a, nil
 }
 
-// Pool returns the authorities in the present file. An unreadable file keeps the former ones.
+// Pool returns the authorities. An unreadable file keeps the former.
 func (a *Authorities) Pool() *x509.CertPool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,7 +39,7 @@ func (a *Authorities) Pool() *x509.CertPool {
 	return a.pool
 }
 
-// reload reads the file if it changed. The caller holds mu, or a is not shared yet.
+// The caller of reload holds mu, or a is not shared yet.
 func (a *Authorities) reload() error {
 	now, err := versionOf(a.file, a.file)
 	if err != nil {
@@ -57,7 +56,7 @@ func (a *Authorities) reload() error {
 	return nil
 }
 
-// ReadPool reads a PEM file with one certificate or more. Its error names the fault.
+// ReadPool reads a PEM file with one certificate or more.
 func ReadPool(file string) (*x509.CertPool, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Certificate is a serving certificate that follows its files. It looks at them
-// when a client connects, which API servers and schedulers do rarely, so that
-// there is neither a watcher nor a timer to go wrong. Safe for parallel use.
+// Certificate is a serving certificate that follows its files. It looks at them when a client connects,
+// which API servers and schedulers do rarely. Safe for parallel use.
 type Certificate struct {
 	certFile, keyFile string
 
@@ -23,7 +22,7 @@ type Certificate struct {
 	loaded  *tls.Certificate
 }
 
-// LoadCertificate reads the PEM files of a certificate and its key. Its error names the fault.
+// LoadCertificate reads the PEM files of a certificate and its key.
 func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile}
 	if err := c.reload(); err != nil {
@@ -32,8 +31,8 @@ func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
 	return c, nil
 }
 
-// Get is a tls.Config's GetCertificate. Files that can't be read keep the
-// certificate that was read before: they are half written, or being replaced.
+// Get is a tls.Config's GetCertificate. Unreadable files, half written or being replaced, keep the former
+// certificate.
 func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +42,7 @@ func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.loaded, nil
 }
 
-// Expired returns an error if the certificate is not valid at the time now.
+// Expired returns an error if the certificate is not valid at now.
 func (c *Certificate) Expired(now time.Time) error {
 	leaf := c.Leaf()
 	if now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
@@ -59,7 +58,7 @@ func (c *Certificate) Leaf() *x509.Certificate {
 	return current.Leaf
 }
 
-// reload reads the files if they changed. The caller holds mu, or c is not shared yet.
+// The caller of reload holds mu, or c is not shared yet.
 func (c *Certificate) reload() error {
 	version, err := versionOf(c.certFile, c.keyFile)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Observe tells answered of every answer: its HTTP status and how long it took.
+// Observe calls answered for every answer, with its HTTP status and duration.
 func Observe(next http.Handler, answered func(r *http.Request, code int, took time.Duration)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -21,10 +21,8 @@ func Observe(next http.Handler, answered func(r *http.Request, code int, took ti
 	})
 }
 
-// Recover answers 500 where a handler panics, so that the client gets an answer
-// at once; panicked counts the bug. server names who answers. A handler that
-// panics with http.ErrAbortHandler has no bug: it wants the connection to be cut,
-// as net/http then does.
+// Recover answers 500 if a handler panics; panicked counts the bug. http.ErrAbortHandler is no bug:
+// net/http then cuts the connection.
 func Recover(next http.Handler, server string, panicked func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -44,17 +42,14 @@ func Recover(next http.Handler, server string, panicked func()) http.Handler {
 	})
 }
 
-// codeRecorder remembers the status code of an answer.
 type codeRecorder struct {
 	http.ResponseWriter
 	code int
 }
 
-// WriteHeader remembers the code and passes it on.
 func (c *codeRecorder) WriteHeader(code int) {
 	c.code = code
 	c.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap gives http.ResponseController the writer that has deadlines.
 func (c *codeRecorder) Unwrap() http.ResponseWriter { return c.ResponseWriter }

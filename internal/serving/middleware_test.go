@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// A handler that aborts has the connection cut, and is no bug; any other panic is
-// one, and is answered.
+// An aborting handler is no bug; any other panic is, and is answered.
 func TestRecover(t *testing.T) {
 	for name, test := range map[string]struct {
 		cause any

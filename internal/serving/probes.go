@@ -10,17 +10,15 @@ import (
 	"time"
 )
 
-// Limits of a server of probes and metrics. A client that reads slowly, or asks no more,
-// keeps no connection for ever.
+// A slow or idle client keeps no connection for ever.
 const (
 	probeReadTimeout     = 5 * time.Second
 	probeWriteTimeout    = 30 * time.Second
 	probeShutdownTimeout = 2 * time.Second
 )
 
-// Probes serves probes and metrics on an address (host:port), without TLS where there is no
-// configuration for it, and returns the address it listens on. The returned function ends that:
-// requests still under way two seconds later are cut off with the process.
+// Probes serves probes and metrics on an address (host:port), without TLS if secure is nil, and returns the
+// actual address. stop waits two seconds for requests.
 func Probes(ctx context.Context, address string, handler http.Handler, secure *tls.Config) (at string, stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -14,31 +14,26 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Limits of every connection.
 const (
 	idleTimeout     = 2 * time.Minute
 	maxHeaderBytes  = 64 << 10
 	shutdownTimeout = 10 * time.Second
 )
 
-// Server serves HTTP. All fields but TLS, Stopping and ShutdownDelay must be
-// set.
+// Server serves HTTP. Only TLS, Stopping and ShutdownDelay may be unset.
 type Server struct {
 	Handler http.Handler
-	// TLS makes it HTTPS.
-	TLS *tls.Config
-	// ReadTimeout is how long a client may take to send a request, and
-	// WriteTimeout how long the answer may take from the end of its headers on.
+	TLS     *tls.Config
+	// ReadTimeout limits the sending of a request, WriteTimeout the answer, from the end of the request's
+	// headers.
 	ReadTimeout, WriteTimeout time.Duration
-	// ShutdownDelay is how long it goes on after it was told to stop.
+	// ShutdownDelay is the time of service after ctx is done.
 	ShutdownDelay time.Duration
-	// Stopping is called when it is told to stop.
-	Stopping func()
+	Stopping      func()
 }
 
-// Serve serves on listener, which it closes, until ctx is done. Then it calls
-// Stopping, goes on for the shutdown delay, and lets the requests under way end.
-// It returns nil after an orderly end.
+// Serve serves on listener, and closes it, until ctx is done. Then it calls Stopping, goes on for
+// ShutdownDelay, and lets running requests end. nil: an orderly end.
 func (s Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s.Handler,
@@ -76,7 +71,6 @@ func (s Server) Serve(ctx context.Context, listener net.Listener) error {
 	return shutdown(server, ended)
 }
 
-// shutdown lets the requests under way end, and cuts off the rest.
 func shutdown(server *http.Server, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()

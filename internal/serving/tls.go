@@ -9,20 +9,18 @@ import (
 	"slices"
 )
 
-// TLS returns the configuration of a server that shows a certificate, to any
-// client.
+// TLS returns the configuration of a server for any client.
 func TLS(certificate *Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: certificate.Get,
-		// net/http adds these to its own copy only, and not to one for a client.
+		// net/http adds these to its own copy only.
 		NextProtos: []string{"h2", "http/1.1"},
 	}
 }
 
-// MutualTLS returns the configuration of a server that speaks only to clients with a certificate of the
-// authorities, and, unless there are no names, with a common name or DNS name among names. Others are
-// refused in the handshake, before anything of theirs is read. Sessions are not resumed: an authority
-// that is taken away counts from the next connection on.
+// MutualTLS returns the configuration of a server for clients with a certificate of the authorities and, if
+// there are names, a common name or DNS name among them. Sessions are not resumed: a removed authority
+// counts from the next connection on.
 func MutualTLS(certificate *Certificate, clients *Authorities, names []string) *tls.Config {
 	config := TLS(certificate)
 	config.ClientAuth = tls.RequireAndVerifyClientCert
@@ -39,7 +37,6 @@ func MutualTLS(certificate *Certificate, clients *Authorities, names []string) *
 	return config
 }
 
-// verifyName wants a client's certificate to be for one of the names.
 func verifyName(client *x509.Certificate, names []string) error {
 	if len(names) == 0 || slices.Contains(names, client.Subject.CommonName) {
 		return nil

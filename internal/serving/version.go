@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// version tells whether a pair of files changed; one file is a pair with itself.
-// A Secret's volume changes by swapping a symbolic link, which stat follows.
+// version tells whether files changed. A Secret's volume changes by swapping a symbolic link, and stat
+// follows it.
 type version struct {
 	times [2]time.Time
 	sizes [2]int64
 }
 
-// versionOf looks at both files.
 func versionOf(first, second string) (version, error) {
 	var v version
 	for i, file := range []string{first, second} {

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// In Cooperative mode a pod waits for the detach of a volume that Moorage attached for a ticket. While that
-// detach fails the volume is kept for the pod: a backup at its node does not get it back.
+// A backup at the node does not get the volume back while its detach for a pod fails.
 func TestStuckDetachKeepsTheVolumeForThePod(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		waits := pod("waits", "", "a")
@@ -35,7 +34,6 @@ func TestStuckDetachKeepsTheVolumeForThePod(t *testing.T) {
 	}
 }
 
-// late is a cache where a ticket changes just before its grant is taken in.
 type late struct {
 	*writer
 	id      ledger.TicketID
@@ -52,7 +50,7 @@ func (l *late) Apply(e ledger.Event) {
 	l.writer.Apply(e)
 }
 
-// A ticket that changes during its decision is decided on anew, before a later ticket gets its slot.
+// A ticket that changes during its decision is decided on anew, before a later ticket.
 func TestStaleGrantLosesNoSlot(t *testing.T) {
 	first, after := ticket("first", "n2", ledger.TypeRestore, "a"), aged(ticket("after", "n2", ledger.TypeBackup, "b"), 5)
 	w := &late{writer: &writer{Ledger: facts(first, after,
@@ -70,7 +68,6 @@ func TestStaleGrantLosesNoSlot(t *testing.T) {
 	}
 }
 
-// hanging is a writer that answers grants only.
 type hanging struct {
 	*writer
 	end chan struct{}
@@ -83,7 +80,6 @@ func (h *hanging) Carry(ctx context.Context, task protocol.Task, status write.St
 	return h.writer.Carry(ctx, task, status)
 }
 
-// A grant does not wait for messages to other tickets.
 func TestGrantWaitsForNoOtherWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &hanging{&writer{Ledger: facts(pod("holds", "n2", "a"))}, make(chan struct{})}
@@ -111,8 +107,7 @@ func TestGrantWaitsForNoOtherWrite(t *testing.T) {
 	})
 }
 
-// A pod is tried, and asks a ticket to yield, if the ticket alone keeps it from an existing node. A new
-// node would not help.
+// The ticket alone keeps the pod from a node: a new node would not help.
 func TestPodThatATicketKeepsIsTried(t *testing.T) {
 	p := pod("p", "", "a", "b")
 	s := newScene(t, p, pod("x", "n1", "b"), granted(ticket("backup", "n2", ledger.TypeBackup, "a")))
@@ -122,8 +117,7 @@ func TestPodThatATicketKeepsIsTried(t *testing.T) {
 	}
 }
 
-// A ticket that waits for a ticket at another node is decided on again after a while: the other ticket may
-// lose its chance without an event at this node.
+// The other ticket may lose its chance without an event at this node.
 func TestTicketBehindATicketElsewhereIsDecidedAgain(t *testing.T) {
 	s := newScene(t, aged(ticket("first", "n2", ledger.TypeManual, "a"), 1), aged(ticket("second", "n1", ledger.TypeManual, "a"), 2))
 	if again := s.decideAt(t, "n1"); again <= 0 || again > elsewhereAgain || s.granted("second") {
@@ -131,7 +125,6 @@ func TestTicketBehindATicketElsewhereIsDecidedAgain(t *testing.T) {
 	}
 }
 
-// Freed volumes and slots are kept for all pods that want them in the same minute.
 func TestMinutesOfPodsDoNotAddUp(t *testing.T) {
 	one, two := pod("one", "", "a"), pod("two", "", "a")
 	s := newScene(t, one, two, aged(ticket("backup", "n1", ledger.TypeBackup, "a"), 9))

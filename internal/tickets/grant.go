@@ -20,8 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// grantAt decides on the pending tickets of one node, and begins the writes. It returns when they must be
-// decided on again.
+// grantAt decides on a node's tickets and begins the writes. It returns the time until the next decision.
 func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Duration, error) {
 	began := k.config.Now()
 	k.config.Order.Lock()
@@ -35,15 +34,15 @@ func (k *Keeper) grantAt(ctx context.Context, name ledger.NodeName) (time.Durati
 	return max(after-k.config.Now().Sub(began), time.Millisecond), nil
 }
 
-// elsewhereAgain is the interval of decisions on a node's tickets that wait for a ticket at another node.
+// elsewhereAgain is for tickets that wait for a ticket at another node.
 const elsewhereAgain = 5 * time.Second
 
-// maxRounds bounds the repeated decisions while the ledger learns of newer versions of the tickets.
+// maxRounds bounds the repetitions for newer tickets.
 const maxRounds = 5
 
-// decide decides on the pending tickets of some nodes for which before, if set, returns true, and tells the
-// ledger of the grants: later decisions see them. It returns the writes, and when the first pod's time for
-// a kept volume or slot ends. The caller holds Order.
+// decide decides on the pending tickets for which before, if set, is true, and tells the ledger of the
+// grants. It returns the writes, and when the first pod's time for a kept volume or slot ends. The caller
+// holds Order.
 func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) bool) (decided []protocol.Decided, lapses time.Duration) {
 	for range maxRounds {
 		s, now := k.config.Cache.Snapshot(), k.config.Now()
@@ -77,10 +76,10 @@ func (k *Keeper) decide(nodes []ledger.NodeName, before func(*ledger.Ticket) boo
 	return decided, lapses
 }
 
-// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at
-// the pod's node. The caller holds Order, and calls write after it has released Order; write is nil if
-// there were no such tickets. kept names the pod's volumes for which such a ticket waits because they
-// are kept for another pod. The pod must not get them before the ticket does.
+// Before has the tickets decided on that rank before a pod and ask for its volumes, or for slots at its
+// node. The caller holds Order, and calls write, if not nil, after it has released Order. kept names the
+// pod's volumes that a ticket waits for because they are kept for another pod: the pod must not get them
+// first.
 func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason, write func()) {
 	term := k.term.Load()
 	if term == nil || (*term).Err() != nil {
@@ -93,14 +92,13 @@ func (k *Keeper) Before(pod *ledger.Pod, n ledger.NodeName) (kept []rules.Reason
 		return nil, nil
 	}
 	decided, _ := k.decide(nodes, func(t *ledger.Ticket) bool { return rules.RanksBefore(t, r) })
-	k.writing.Add(1) // the end of the term waits for write
+	k.writing.Add(1) // the term's end waits for write
 	return keptOf(r, decided), func() {
 		defer k.writing.Done()
 		k.write(*term, decided)
 	}
 }
 
-// keptOf names the volumes of a request that are kept for pods, if a ticket waits for that.
 func keptOf(r rules.Request, decided []protocol.Decided) []rules.Reason {
 	var kept []rules.Reason
 	for _, d := range decided {
@@ -113,11 +111,10 @@ func keptOf(r rules.Request, decided []protocol.Decided) []rules.Reason {
 	return kept
 }
 
-// maxTold is how many tickets are told at a time why they wait. Grants don't wait for that.
+// maxTold is how many waiting tickets are told at a time. Grants don't wait for that.
 const maxTold = 8
 
-// write begins to write decisions. A grant is written at once. Messages to waiting tickets are limited by
-// Config.Turn.
+// Config.Turn limits messages to waiting tickets, not grants.
 func (k *Keeper) write(ctx context.Context, decided []protocol.Decided) {
 	for _, d := range decided {
 		task := protocol.Decide(d)
@@ -140,7 +137,6 @@ func (k *Keeper) write(ctx context.Context, decided []protocol.Decided) {
 	}
 }
 
-// wrote queues a ticket again if the write of its decision failed.
 func (k *Keeper) wrote(ctx context.Context, d protocol.Decided, err error) {
 	end := protocol.AttemptEnd(err)
 	k.refused.end(d.Ticket, end, k.config.Now())
@@ -153,7 +149,7 @@ func (k *Keeper) wrote(ctx context.Context, d protocol.Decided, err error) {
 	k.nodes.Add(d.Ticket.Node)
 }
 
-// telling are the tickets with a message being written. Safe for parallel use.
+// Safe for parallel use.
 type telling struct {
 	mu  sync.Mutex
 	ids map[ledger.TicketID]bool
@@ -178,13 +174,12 @@ func (t *telling) end(id ledger.TicketID) {
 	delete(t.ids, id)
 }
 
-// refused keeps the pauses of tickets with a failed write. Safe for parallel use.
+// Safe for parallel use.
 type refused struct {
 	mu     sync.Mutex
 	pauses protocol.TicketPauses
 }
 
-// left returns the rest of a ticket's pause at a time.
 func (r *refused) left(now time.Time) protocol.Paused {
 	return func(t *ledger.Ticket) time.Duration {
 		r.mu.Lock()
@@ -199,12 +194,10 @@ func (r *refused) end(t *ledger.Ticket, end protocol.End, now time.Time) {
 	r.pauses.End(t, end, work.Spread, now)
 }
 
-// carry writes a decision on a ticket.
 func (k *Keeper) carry(ctx context.Context, task protocol.Task) error {
 	return k.config.Write.Carry(ctx, task, k.granted(task.Ticket))
 }
 
-// granted makes a ticket's status with condition Granted by a decision.
 func (k *Keeper) granted(t *ledger.Ticket) write.Status {
 	return func(r protocol.Request) (*v1alpha1.VolumeTicket, error) {
 		object, ok := k.config.Cache.Ticket(t.ID)
@@ -232,7 +225,6 @@ func (k *Keeper) granted(t *ledger.Ticket) write.Status {
 	}
 }
 
-// yielding writes whether a ticket is asked to let go of its volumes, until when, and for which user.
 func yielding(t *v1alpha1.VolumeTicket, r protocol.Request) {
 	meta.RemoveStatusCondition(&t.Status.Conditions, v1alpha1.TicketYielding)
 	if r.YieldingSince == 0 {
@@ -241,8 +233,7 @@ func yielding(t *v1alpha1.VolumeTicket, r protocol.Request) {
 	meta.SetStatusCondition(&t.Status.Conditions, askedFor(t, r.YieldingSince, r.Verdict))
 }
 
-// askedFor is the condition that asks a ticket, since a time in seconds since 1970, to let go of its
-// volumes.
+// began is in seconds since 1970.
 func askedFor(t *v1alpha1.VolumeTicket, began int64, v rules.Verdict) metav1.Condition {
 	since := time.Unix(began, 0)
 	c := Condition(v1alpha1.TicketYielding, metav1.ConditionTrue, v, string(v.First().Code), t, since)

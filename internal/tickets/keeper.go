@@ -19,19 +19,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// Cache is the view of the cluster; package watch implements it.
+// Cache is the view of the cluster (package watch).
 type Cache interface {
 	Snapshot() ledger.Snapshot
 	Apply(ledger.Event)
 	Ticket(ledger.TicketID) (*v1alpha1.VolumeTicket, bool)
 }
 
-// Writer writes; package write implements it.
+// Writer writes (package write).
 type Writer interface {
 	Carry(context.Context, protocol.Task, write.Status) error
 }
 
-// Config is a Keeper's environment. All fields except Turn must be set.
+// Config is a Keeper's environment. Only Turn may be unset.
 type Config struct {
 	Cache   Cache
 	Write   Writer
@@ -40,7 +40,7 @@ type Config struct {
 	// Order is held during each promise to a ticket or a pod.
 	Order sync.Locker
 	Waits *Waits
-	// Turn waits until another waiting ticket may be told why; nil: at once.
+	// Turn waits before another message to a waiting ticket; nil: no wait.
 	Turn func(context.Context) error
 }
 
@@ -54,12 +54,12 @@ func (c Config) Validate() error {
 
 const grantsName = "grants"
 
-// Keeper decides on tickets during one term. Its methods are safe for parallel use, except where the caller
-// must hold a lock.
+// Keeper decides on tickets during one term. Safe for parallel use, except where the caller must hold a
+// lock.
 type Keeper struct {
 	config           Config
-	nodes            *work.Queue[ledger.NodeName] // pending tickets, one node at a time
-	rest             *work.Queue[ledger.TicketID] // tickets, except for their grant
+	nodes            *work.Queue[ledger.NodeName] // pending tickets by node
+	rest             *work.Queue[ledger.TicketID] // no grants
 	volumes          *work.Queue[ledger.VolumeID] // touched
 	placementLimiter placementLimiter
 	refused          refused
@@ -69,11 +69,11 @@ type Keeper struct {
 	term             atomic.Pointer[context.Context] // the context of Run
 
 	mu     sync.Mutex
-	before ledger.Snapshot // the facts at the last check of time
+	before ledger.Snapshot // at the last check of time
 	at     time.Time       // the time of the facts in before
 }
 
-// New returns a Keeper that is ready to Run.
+// New returns a Keeper.
 func New(config Config) (*Keeper, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -89,12 +89,10 @@ func New(config Config) (*Keeper, error) {
 	return k, nil
 }
 
-// timePasses is the interval of checks for changes by time alone.
 const timePasses = time.Second
 
-// Run decides until ctx is done, and returns when the last write is answered or cancelled. It decides on
-// the tickets of nodes nodes at once, after the take-over of tickets in doubt, and handles others other
-// tickets at once.
+// Run decides until ctx is done, and returns after the last write. It first takes over tickets in doubt.
+// nodes and others are numbers of workers, for nodes and for other work.
 func (k *Keeper) Run(ctx context.Context, nodes, others int) {
 	k.term.Store(&ctx)
 	var running sync.WaitGroup
@@ -118,12 +116,12 @@ func (k *Keeper) Run(ctx context.Context, nodes, others int) {
 	}
 	running.Wait()
 	k.config.Order.Lock()
-	k.term.Store(nil) // from here on Before writes nothing
+	k.term.Store(nil) // now Before writes nothing
 	k.config.Order.Unlock()
 	k.writing.Wait()
 }
 
-// Touched queues all that a change of the ledger concerns. It returns at once.
+// Touched queues the concerned keys. It returns at once.
 func (k *Keeper) Touched(t ledger.Touched) {
 	for _, v := range t.Volumes {
 		k.volumes.Add(v)
@@ -146,7 +144,6 @@ func (k *Keeper) Touched(t ledger.Touched) {
 	k.podsTouched(s, t.Pods)
 }
 
-// podsTouched queues the tickets that waited for pods which no longer wait.
 func (k *Keeper) podsTouched(s ledger.Snapshot, uids []string) {
 	nodes, volumes, asks := k.config.Waits.touched(s, uids, k.config.Now())
 	k.wake(nodes, asks)
@@ -164,15 +161,14 @@ func (k *Keeper) wake(nodes []ledger.NodeName, tickets []ledger.TicketID) {
 	}
 }
 
-// touchedVolume queues the tickets that a volume concerns.
 func (k *Keeper) touchedVolume(_ context.Context, id ledger.VolumeID) (time.Duration, error) {
 	tickets, _, nodes := protocol.Users(k.config.Cache.Snapshot(), id)
 	k.wake(nodes, tickets)
 	return 0, nil
 }
 
-// Lapse queues the tickets that time alone may concern: it has fenced the node of a volume of theirs, or a
-// pod is gone that they waited for and that the ledger never had.
+// Lapse queues the tickets that time alone may concern: a node of their volumes got fenced, or a pod is
+// gone that the ledger never had.
 func (k *Keeper) Lapse() {
 	s, now := k.config.Cache.Snapshot(), k.config.Now()
 	k.mu.Lock()
@@ -187,7 +183,6 @@ func (k *Keeper) Lapse() {
 	k.podsTouched(s, k.config.Waits.all())
 }
 
-// reconcile handles a ticket, except for its grant: whether it keeps its grant, and its node.
 func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Duration, error) {
 	s, now := k.config.Cache.Snapshot(), k.config.Now()
 	t := s.Ticket(id)
@@ -207,7 +202,7 @@ func (k *Keeper) reconcile(ctx context.Context, id ledger.TicketID) (time.Durati
 	return again, k.stillAsked(ctx, t, keeps)
 }
 
-// keeps says whether a granted ticket may keep its grant: not if it yields, and alone keeps a pod waiting.
+// keeps says no if a ticket yields and alone keeps a pod waiting.
 func (k *Keeper) keeps(s ledger.Snapshot, t *ledger.Ticket) rules.Verdict {
 	if t.Phase != ledger.TicketGranted {
 		return rules.Verdict{}
@@ -216,8 +211,6 @@ func (k *Keeper) keeps(s ledger.Snapshot, t *ledger.Ticket) rules.Verdict {
 	return k.config.Arbiter.Keeps(s, t, now).And(k.config.Waits.asked(k.config.Arbiter, s, t, now), t.ID.Namespace)
 }
 
-// due carries out a ticket's due task: a take-over, a placement, a request to let go, or the loss of its
-// grant.
 func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, keeps rules.Verdict) error {
 	task, due := protocol.Due(k.config.Arbiter, s, t, keeps, k.config.Now())
 	switch {
@@ -229,7 +222,7 @@ func (k *Keeper) due(ctx context.Context, s ledger.Snapshot, t *ledger.Ticket, k
 	return k.carry(ctx, task)
 }
 
-// stillAsked updates condition Yielding: the waiting user may have changed. Its transition time stays.
+// The waiting user may have changed. Yielding's transition time stays.
 func (k *Keeper) stillAsked(ctx context.Context, t *ledger.Ticket, keeps rules.Verdict) error {
 	object, ok := k.config.Cache.Ticket(t.ID)
 	if !ok || object.ResourceVersion != t.Version || !rules.OnNotice(t, k.config.Now()) || keeps.Allowed() {

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 )
 
-// history is a small cluster with changing pods and tickets.
 type history struct {
 	*Keeper
 	w       *ticketwriter.Writer
@@ -33,12 +32,10 @@ type history struct {
 var (
 	historyNodes = []ledger.NodeName{"n1", "n2"}
 	historySlots = map[ledger.NodeName]int{"n1": 2, "n2": 1}
-	// decidedOn are the places of tickets: some tickets keep their volumes detached.
-	decidedOn = append([]ledger.NodeName{ledger.Detached}, historyNodes...)
+	decidedOn    = append([]ledger.NodeName{ledger.Detached}, historyNodes...)
 )
 
-// TestFirstInRankGoesFirst plays random histories: the first in rank, ticket or pod, never waits while a
-// later waiter gets a volume or slot that both could use.
+// The first in rank never waits while a later waiter gets what both could use.
 func TestFirstInRankGoesFirst(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		h := &history{at: now, waiting: map[string]ledger.Pod{}, noted: map[string]time.Time{}, full: map[string][]ledger.NodeName{}, w: &ticketwriter.Writer{Ledger: facts(
@@ -56,7 +53,6 @@ func TestFirstInRankGoesFirst(t *testing.T) {
 	})
 }
 
-// step makes some events happen, and then everything decide.
 func (h *history) step(t *rapid.T) {
 	h.at = h.at.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
 	for range rapid.IntRange(1, 3).Draw(t, "events") {
@@ -76,7 +72,6 @@ func (h *history) step(t *rapid.T) {
 	}
 }
 
-// happens creates or ends tickets or pods.
 func (h *history) happens(t *rapid.T) {
 	h.count++
 	claims := []string{"a", "b", "c"}
@@ -113,7 +108,6 @@ func (h *history) order() []string {
 	return list
 }
 
-// endOne ends a ticket or a pod anywhere.
 func (h *history) endOne(t *rapid.T) {
 	var there []int
 	s := h.w.Snapshot()
@@ -161,8 +155,6 @@ func (h *history) place(t *rapid.T, p ledger.Pod) {
 	}
 }
 
-// reserve has a pod have a node if it fits, as the scheduler does. It returns after the decisions on
-// tickets are written.
 func reserve(k *Keeper, w *ticketwriter.Writer, p ledger.Pod, n ledger.NodeName, at time.Time) bool {
 	fits := func() bool {
 		s := w.Snapshot()
@@ -183,8 +175,7 @@ func reserve(k *Keeper, w *ticketwriter.Writer, p ledger.Pod, n ledger.NodeName,
 	return placed
 }
 
-// judged lets something be decided, and fails if somebody has got what another waiter could use who
-// ranks before. A pod that is placed is compared with tickets only.
+// A placed pod is compared with tickets only.
 func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	s := h.w.Ledger.Fork().Snapshot()
 	pods := h.config.Waits.line(s, h.at)
@@ -223,9 +214,7 @@ func (h *history) judged(t *rapid.T, decide func(), placed *ledger.Pod) {
 	}
 }
 
-// fair fails if a waiter would have all it needs at a node without the later users that have just got
-// something. It uses users and slots alone, not the rules that decided. A pod waits for slots only where it
-// was refused for them.
+// It uses users and slots alone, not the rules that decided.
 func (h *history) fair(t *rapid.T, s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, got map[ledger.User]rules.Request, pods []rules.Waiter) {
 	isAfter := func(u ledger.User) bool {
 		g, is := got[u]
@@ -242,9 +231,7 @@ func (h *history) fair(t *rapid.T, s ledger.Snapshot, r rules.Request, n ledger.
 	t.Fatalf("%s %s waits for %s", r.Type, r.Who.Name, n)
 }
 
-// room says whether a request would have its volumes and slots at a node beside those who are placed
-// or granted, and count, and with what is kept for the waiters that rank before. The claims of
-// a placed pod were kept for none of these waiters.
+// A placed pod's claims were kept for none of these waiters.
 func (h *history) room(s ledger.Snapshot, r rules.Request, n ledger.NodeName, slots bool, pods []rules.Waiter, counts func(ledger.User) bool) bool {
 	has := func(u ledger.User) bool {
 		if pod := s.Pod(u.Pod); pod != nil {

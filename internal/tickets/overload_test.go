@@ -17,13 +17,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// fails is a write without effect.
 func fails(w *writer, task protocol.Task, why string) error {
 	w.Apply(ledger.GrantResolved{ID: task.Ticket.ID, UID: task.Ticket.UID, Version: task.Ticket.Version})
 	return errors.New(why)
 }
 
-// slow is a writer that fails once for the first ticket, and takes a while for the others.
 type slow struct {
 	*writer
 	first  ledger.TicketID
@@ -39,7 +37,7 @@ func (s *slow) Carry(ctx context.Context, task protocol.Task, status write.Statu
 	return s.writer.Carry(ctx, task, status)
 }
 
-// A ticket whose pause ends during another write at its node is still retried.
+// The ticket is still retried.
 func TestPauseEndsDuringAnotherWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := ticket("one", "n1", ledger.TypeManual, "a"), ticket("two", "n1", ledger.TypeManual, "b")
@@ -62,7 +60,6 @@ func TestPauseEndsDuringAnotherWrite(t *testing.T) {
 	})
 }
 
-// overloaded is a writer without a successful write for a while.
 type overloaded struct {
 	*writer
 	is atomic.Bool
@@ -75,8 +72,7 @@ func (o *overloaded) Carry(ctx context.Context, task protocol.Task, status write
 	return o.writer.Carry(ctx, task, status)
 }
 
-// Pauses after failed writes are per ticket. A late ticket that failed once does not wait as long as all
-// earlier failures at its node together.
+// A late ticket that failed once does not wait as long as its node's earlier failures.
 func TestTicketsOfANodePauseForThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tickets = 40

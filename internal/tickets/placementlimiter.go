@@ -10,18 +10,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// placingsPerSecond is how many tickets of one namespace are placed per second, after as many as a Queue
-// decides on. Each may cost a check of all nodes, repeatedly if none fits, and a tenant may make any number
-// of tickets.
+// placingsPerSecond limits a namespace, after as many as a Queue decides on. Each may check all nodes,
+// repeatedly if none fits, and a tenant may make any number of tickets.
 const placingsPerSecond = 20
 
-// placementLimiter enforces this limit. Safe for parallel use.
+// Safe for parallel use.
 type placementLimiter struct {
 	mu sync.Mutex
 	of map[string]flowcontrol.RateLimiter // by namespace
 }
 
-// may says whether another ticket of a namespace may be placed now.
 func (p *placementLimiter) may(namespace string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,5 +34,4 @@ func (p *placementLimiter) may(namespace string) bool {
 	return limiter.TryAccept()
 }
 
-// maxNamespaces bounds the namespaces with a remembered count.
 const maxNamespaces = 10_000

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Unplaceable tickets of a namespace do not delay tickets of another namespace.
 func TestPlacingsAreShared(t *testing.T) {
 	var p placementLimiter
 	refused := 0

@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/write"
 )
 
-// maxMessage keeps a condition's message readable.
 const maxMessage = 1024
 
 // Condition makes a ticket's condition from a verdict. ok is the reason if it is True.
@@ -47,7 +46,7 @@ func message(v rules.Verdict) string {
 	return m
 }
 
-// Volumes lists a ticket's volumes, and which of them it is granted.
+// Volumes lists a ticket's volumes, and which of them are granted.
 func Volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v1alpha1.TicketVolumeStatus {
 	var list []v1alpha1.TicketVolumeStatus
 	for i, v := range t.Volumes {
@@ -66,8 +65,8 @@ func Volumes(s ledger.Snapshot, t *ledger.Ticket, granted []ledger.VolumeID) []v
 	return list
 }
 
-// possibleName is the name of a PersistentVolume, or empty if it is not a valid one: a claim's volumeName
-// is any text of its tenant, and the API server refuses a ticket's status with a longer one.
+// possibleName is empty for an invalid name: a claim's volumeName is any text of its tenant, and the API
+// server refuses a ticket's status with a longer one.
 func possibleName(volume string) string {
 	if len(volume) > validation.DNS1123SubdomainMaxLength {
 		return ""
@@ -89,7 +88,7 @@ func stateOf(t *v1alpha1.VolumeTicket) string {
 	return satisfied.Reason
 }
 
-// Says reports whether a ticket already has a condition.
+// Says reports whether a ticket already has the condition.
 func Says(t *v1alpha1.VolumeTicket, c metav1.Condition) bool {
 	old := meta.FindStatusCondition(t.Status.Conditions, c.Type)
 	return old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message

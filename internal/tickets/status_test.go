@@ -23,7 +23,6 @@ import (
 
 type writer = ticketwriter.Writer
 
-// kept is a writer that keeps the written ticket.
 type kept struct {
 	*writer
 	object *v1alpha1.VolumeTicket
@@ -48,7 +47,6 @@ func keeperOf(t *testing.T, w *kept, at time.Time) *Keeper {
 	return k
 }
 
-// Satisfied becomes False together with the loss of the grant.
 func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 	for name, phase := range map[string]ledger.TicketPhase{"granted": ledger.TicketGranted} {
 		backup := ticket("backup", "n1", ledger.TypeBackup, "a")
@@ -73,9 +71,7 @@ func TestSatisfiedEndsWithTheGrant(t *testing.T) {
 	}
 }
 
-// A ticket that is asked to let go of its volumes says until when and for which user, keeps its grant, and
-// is checked again at the end of its time. The condition ends with the request, or with the loss of the
-// volumes.
+// The condition has deadline and user, keeps the grant, and ends with the request.
 func TestYieldingIsWritten(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase = ledger.TicketGranted
@@ -126,7 +122,7 @@ func TestYieldingIsWritten(t *testing.T) {
 	}
 }
 
-// The condition follows the user that wants the volumes. Its transition time stays.
+// The transition time stays.
 func TestYieldingSaysWhatIsSo(t *testing.T) {
 	backup := ticket("backup", "n1", ledger.TypeBackup, "a")
 	backup.Phase, backup.SatisfiedSince, backup.YieldingSince = ledger.TicketGranted, now.Unix(), now.Unix()
@@ -161,7 +157,6 @@ func TestYieldingSaysWhatIsSo(t *testing.T) {
 	}
 }
 
-// kubectl get shows one word for a ticket's state.
 func TestStateOf(t *testing.T) {
 	is := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason}
@@ -181,8 +176,7 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// A claim's volumeName is any text of its tenant. An invalid name is left out of a ticket's status, since
-// the write would fail.
+// A claim's volumeName is any text: an invalid name in a status would fail the write.
 func TestNoSuchPersistentVolume(t *testing.T) {
 	k := ticket("p", "n1", ledger.TypeManual, "odd")
 	for name, want := range map[string]string{"pv-1": "pv-1", strings.Repeat("x", 254): ""} {

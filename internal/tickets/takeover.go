@@ -16,16 +16,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// takeOverPatience is the longest wait of a term's first grant for the take-over of pending tickets. The
-// rest continues in the background, and is granted later than others.
+// takeOverPatience is the longest wait of a term's first grant. Later take-overs continue in the
+// background.
 const takeOverPatience = 10 * time.Second
 
-// takeOverTries is how often one changing ticket's take-over is tried before the first grant.
 const takeOverTries = 3
 
-// takeOver tries to take over all tickets in doubt, some at once, before the first grant of a term, so that
-// grants follow the rank. It leaves failed ones to the queue, which retries with growing pauses and logs
-// the reason at error level each time.
+// takeOver tries all tickets in doubt before a term's first grant, so that grants follow the rank. Failed
+// tickets go to the queue, which retries with growing pauses and logs at error level.
 func (k *Keeper) takeOver(ctx context.Context, workers int) {
 	ctx, cancel := context.WithTimeout(ctx, takeOverPatience)
 	defer cancel()
@@ -54,7 +52,6 @@ func (k *Keeper) takeOver(ctx context.Context, workers int) {
 	}
 }
 
-// takeOverSoon takes one ticket over within a few tries.
 func (k *Keeper) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 	for range takeOverTries {
 		t := k.config.Cache.Snapshot().Ticket(id)
@@ -68,8 +65,8 @@ func (k *Keeper) takeOverSoon(ctx context.Context, id ledger.TicketID) {
 	}
 }
 
-// takeOverOne writes the term's epoch into a ticket in doubt: an older leader's grant in flight fails then
-// on the ticket's version.
+// takeOverOne writes the term's epoch into a ticket in doubt: an older leader's grant in flight then fails
+// on the version.
 func (k *Keeper) takeOverOne(ctx context.Context, t *ledger.Ticket) error {
 	object, ok := k.config.Cache.Ticket(t.ID)
 	if !ok || string(object.UID) != t.UID {

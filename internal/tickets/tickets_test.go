@@ -52,8 +52,6 @@ func TestConditionsHaveTheirGeneration(t *testing.T) {
 	}
 }
 
-// The tickets of a node share its slots: all slots are given, once each, also if the first ticket is not
-// granted.
 func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := &ticketwriter.Writer{Ledger: facts(), Unseen: map[string]bool{}}
@@ -91,7 +89,6 @@ func TestTicketsOfANodeShareItsSlots(t *testing.T) {
 	})
 }
 
-// decideAll decides on the tickets of n1, again if the facts were old.
 func decideAll(t *rapid.T, w *ticketwriter.Writer) {
 	k := keeper(t, w)
 	for range 2 + len(w.Unseen) {
@@ -110,7 +107,6 @@ func keeper(t interface{ Fatal(...any) }, w *ticketwriter.Writer) *Keeper {
 	return k
 }
 
-// judge checks the outcome of the tickets of n1.
 func judge(t *rapid.T, w *ticketwriter.Writer) {
 	s := w.Ledger.Snapshot()
 	used := 0
@@ -131,7 +127,6 @@ func judge(t *rapid.T, w *ticketwriter.Writer) {
 		if k.Reason == "" {
 			t.Fatalf("ticket %s is not decided on", k.ID)
 		}
-		// No ticket waits that could have a slot now.
 		if d := protocol.Rule(rules.Arbiter{}, s, k, now); d.Ruling == protocol.Grant {
 			t.Fatalf("ticket %s waits (%s), and there is room", k.ID, k.Reason)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// keepFor is how long a freed volume or slot is kept for a pod from later tickets.
+	// keepFor is how long a freed volume or slot is kept for a pod.
 	keepFor = time.Minute
 	// unseenFor is how long a pod that the ledger lacks counts as waiting.
 	unseenFor = 10 * time.Second
@@ -37,8 +37,8 @@ func Asks(a rules.Arbiter, s ledger.Snapshot, r rules.Request, n ledger.NodeName
 	return list
 }
 
-// Waits are the pods that a scheduler tried and could not place because of their volumes. A pod waits until
-// it has a node or is deleted. Its methods are safe for parallel use. The zero value is ready.
+// Waits are the pods that a scheduler could not place because of their volumes, until they have a node or
+// are deleted. Safe for parallel use. The zero value is ready.
 type Waits struct {
 	mu     sync.Mutex
 	pods   map[string]*wait // by UID
@@ -50,22 +50,21 @@ type wait struct {
 	noted time.Time // the first note
 	nodes map[ledger.NodeName]bool
 	asks  []Ask
-	// kept is since when something free is kept for the pod; zero: nothing is. It continues across notes,
+	// kept is since when something free is kept for the pod; zero: nothing. It continues across notes,
 	// until a ticket gets something that the pod needs.
 	kept time.Time
 }
 
 func (k *wait) lapsed(now time.Time) bool { return !k.kept.IsZero() && now.Sub(k.kept) >= keepFor }
 
-// subscribe has f called with the nodes and tickets to check for a pod.
 func (w *Waits) subscribe(f func([]ledger.NodeName, []ledger.TicketID)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notify = f
 }
 
-// Note records that a pod was refused: the nodes where it waits for slots, and the tickets that alone block
-// it. It replaces an earlier note of the pod.
+// Note records a refused pod, with the nodes where it waits for slots and the tickets that alone block it.
+// It replaces an earlier note.
 func (w *Waits) Note(now time.Time, pod ledger.Pod, nodes []ledger.NodeName, asks []Ask) {
 	w.mu.Lock()
 	k := w.pods[pod.UID]
@@ -98,12 +97,12 @@ func (w *Waits) Len() int {
 	return len(w.pods)
 }
 
-// waiting returns the pod's present state if it still waits. A reserved pod does not wait, but may again.
+// A reserved pod does not wait, but may again.
 func (k *wait) waiting(s ledger.Snapshot, now time.Time) (pod *ledger.Pod, over bool) {
 	pod = s.Pod(k.pod.UID)
 	switch {
 	case pod == nil && now.Sub(k.noted) < unseenFor:
-		unseen := k.pod // a copy: Note may write another meanwhile
+		unseen := k.pod // a copy: Note may write another
 		return &unseen, false
 	case pod == nil, pod.Phase != ledger.PodLive, pod.Node != "" && !pod.Reserved:
 		return nil, true
@@ -113,7 +112,6 @@ func (k *wait) waiting(s ledger.Snapshot, now time.Time) (pod *ledger.Pod, over 
 	return pod, false
 }
 
-// line lists the pods for which something is kept now.
 func (w *Waits) line(s ledger.Snapshot, now time.Time) []rules.Waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,9 +124,8 @@ func (w *Waits) line(s ledger.Snapshot, now time.Time) []rules.Waiter {
 	return list
 }
 
-// decided notes the pods with something kept in a round, and the granted tickets: their volumes and slots
-// are no longer kept for a pod, and its time begins anew with the next free one. It returns when the first
-// of the times ends; 0: none runs.
+// decided notes the pods with something kept. A granted ticket's volumes and slots are no longer kept, and
+// the pod's time begins anew with the next free one. It returns when the first time ends; 0: none runs.
 func (w *Waits) decided(s ledger.Snapshot, l *rules.Line, granted []*ledger.Ticket, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +144,6 @@ func (w *Waits) decided(s ledger.Snapshot, l *rules.Line, granted []*ledger.Tick
 	return next
 }
 
-// needs says whether a pod waits for something that a ticket asks for.
 func (k *wait) needs(s ledger.Snapshot, t *ledger.Ticket) bool {
 	if k.nodes[t.Node] {
 		return true
@@ -158,7 +154,6 @@ func (k *wait) needs(s ledger.Snapshot, t *ledger.Ticket) bool {
 	})
 }
 
-// asked lists the pods for which a ticket must yield.
 func (w *Waits) asked(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now time.Time) []rules.Reason {
 	if !t.Type.Yields() || t.Phase != ledger.TicketGranted {
 		return nil
@@ -192,8 +187,6 @@ func (w *Waits) asked(a rules.Arbiter, s ledger.Snapshot, t *ledger.Ticket, now 
 	return reasons
 }
 
-// touched forgets the given pods that no longer wait, and returns the nodes and volumes that they waited
-// for.
 func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes []ledger.NodeName, volumes []ledger.VolumeID, asks []ledger.TicketID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +210,6 @@ func (w *Waits) touched(s ledger.Snapshot, uids []string, now time.Time) (nodes 
 	return nodes, volumes, asks
 }
 
-// all lists the UIDs of the waiting pods.
 func (w *Waits) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

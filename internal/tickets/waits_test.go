@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/ticketwriter"
 )
 
-// scene is a Keeper at a settable time, with a ledger that takes writes in.
 type scene struct {
 	*Keeper
 	w  *ticketwriter.Writer
@@ -32,7 +31,6 @@ func newScene(t *testing.T, events ...ledger.Event) *scene {
 	return s
 }
 
-// decideAt decides on the tickets of nodes, and waits for the writes.
 func (s *scene) decideAt(t *testing.T, nodes ...ledger.NodeName) (again time.Duration) {
 	t.Helper()
 	for _, n := range nodes {
@@ -51,7 +49,6 @@ func (s *scene) granted(name string) bool {
 	return t != nil && t.Phase == ledger.TicketGranted
 }
 
-// reserve has a pod have a node if it fits, and says whether it does.
 func (s *scene) reserve(t *testing.T, p ledger.Pod, n ledger.NodeName) bool {
 	t.Helper()
 	ctx := t.Context()
@@ -59,7 +56,6 @@ func (s *scene) reserve(t *testing.T, p ledger.Pod, n ledger.NodeName) bool {
 	return reserve(s.Keeper, s.w, p, n, s.at)
 }
 
-// refused notes that a pod was refused a node by the rules.
 func (s *scene) refused(t *testing.T, p ledger.Pod, nodes ...ledger.NodeName) {
 	t.Helper()
 	facts := s.w.Snapshot()
@@ -91,13 +87,11 @@ func aged(k ledger.Ticket, created int64) ledger.Ticket {
 	return k
 }
 
-// asked lists the pods to which a ticket must yield.
 func (s *scene) asked(name string) []rules.Reason {
 	facts := s.w.Snapshot()
 	return s.config.Waits.asked(s.config.Arbiter, facts, facts.Ticket(ledger.TicketID{Namespace: "s", Name: "uid-" + name}), s.at)
 }
 
-// A ticket yields to a pod only if it alone keeps the pod from a node, while the pod waits.
 func TestTicketYieldsToAPodThatItAloneKeeps(t *testing.T) {
 	backup := granted(ticket("backup", "n1", ledger.TypeBackup, "a"))
 	waits := pod("waits", "", "a", "b")
@@ -132,7 +126,6 @@ func TestTicketYieldsToAPodThatItAloneKeeps(t *testing.T) {
 	}
 }
 
-// A ticket that keeps its volumes is never asked. Another ticket with its name isn't, either.
 func TestNobodyAsksWhoDoesNotYield(t *testing.T) {
 	copies, waits := granted(ticket("copy", "n1", ledger.TypeClone, "a")), pod("waits", "", "a")
 	s := newScene(t, copies, waits)
@@ -152,8 +145,7 @@ func TestNobodyAsksWhoDoesNotYield(t *testing.T) {
 	}
 }
 
-// A freed volume is kept for a pod from later tickets for a minute, despite repeated notes, but not from
-// earlier tickets. The minute begins anew with the next freed volume.
+// For a minute, from later tickets only. The next freed volume restarts the minute.
 func TestFreedVolumeIsKeptForAPod(t *testing.T) {
 	waits := pod("waits", "", "a", "b")
 	holds := pod("holds", "n1", "a")
@@ -186,7 +178,6 @@ func TestFreedVolumeIsKeptForAPod(t *testing.T) {
 	}
 }
 
-// A freed slot is kept for a pod that waits for it there, and for no pod at other nodes.
 func TestFreedSlotIsKeptForAPod(t *testing.T) {
 	waits := pod("waits", "", "c")
 	s := newScene(t, waits, pod("one", "n1", "a"), pod("two", "n1", "b"))
@@ -208,7 +199,6 @@ func TestFreedSlotIsKeptForAPod(t *testing.T) {
 	}
 }
 
-// A reserved pod does not wait, but may again.
 func TestReservedPodIsKeptNothing(t *testing.T) {
 	waits := pod("waits", "", "a")
 	s := newScene(t, waits, pod("holds", "n1", "a"), aged(ticket("after", "n2", ledger.TypeBackup, "a"), 5))
@@ -226,8 +216,6 @@ func TestReservedPodIsKeptNothing(t *testing.T) {
 	}
 }
 
-// Before a pod gets a volume or a slot, the earlier tickets that could use it are served. Later ones are
-// not.
 func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		ticket ledger.Ticket
@@ -254,8 +242,7 @@ func TestTicketsBeforeAPodAreServedFirst(t *testing.T) {
 	}
 }
 
-// A volume is kept for a first pod, and a ticket waits for that. No pod after the ticket gets the
-// volume before the ticket does.
+// No pod after the waiting ticket gets the volume before it.
 func TestKeptIsKeptFromLaterPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		waits, between string // claims
@@ -288,7 +275,6 @@ func TestKeptIsKeptFromLaterPods(t *testing.T) {
 	}
 }
 
-// A slot is kept for a first pod, and a ticket waits for that. No pod after the ticket gets the slot.
 func TestKeptSlotIsKeptFromLaterPods(t *testing.T) {
 	first, last := pod("first", "", "c"), pod("last", "", "e")
 	first.Created, last.Created = 1, 3
@@ -309,8 +295,7 @@ func TestKeptSlotIsKeptFromLaterPods(t *testing.T) {
 	}
 }
 
-// A live migration has a volume beside others, and waits for a ticket that ranks before it and keeps the
-// volume detached, whether that ticket was told anything or not.
+// The ticket ranks before and keeps the volume detached, whether it was told or not.
 func TestLiveMigrationWaitsForADetach(t *testing.T) {
 	for _, told := range []ledger.Code{"", rules.HeldElsewhere} {
 		grow := ticket("grow", string(ledger.Detached), ledger.TypeManual, "a")
@@ -333,7 +318,6 @@ func TestLiveMigrationWaitsForADetach(t *testing.T) {
 	}
 }
 
-// A fence by time wakes the waiters for volumes there, without a change.
 func TestFenceByTimeWakesTheLine(t *testing.T) {
 	after := time.Minute
 	silent := ledger.NodeState{Name: "n1", UID: "n", Version: "2", Ready: ledger.ReadyUnknown, Managed: true, Reporting: true}
@@ -349,8 +333,7 @@ func TestFenceByTimeWakesTheLine(t *testing.T) {
 	}
 }
 
-// Each waiting pod of a namespace asks the ticket to yield that alone is in its way. The number of
-// waiting pods has no limit.
+// The number of waiting pods has no limit.
 func TestEachWaitingPodAsks(t *testing.T) {
 	const pods = 1000
 	s := newScene(t)

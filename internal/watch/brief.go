@@ -31,15 +31,14 @@ type brief struct {
 	namespace    string // shared
 	text         string
 	uid, version uint32
-	// event is made of the object, for the informer's one handler to take; nil
-	// from then on, so that nothing is kept twice.
+	// event is for the one handler to take; then nil, to keep nothing twice.
 	event ledger.Event
 	flex  bool            // a PersistentVolume of a FlexVolume
 	hold  *briefHold      // of a VolumeHold
-	work  *operation.Work // of a claim, as event; nil: no operation of a driver is asked for
+	work  *operation.Work // of a claim; nil: no operation of a driver
 }
 
-// briefHold is what the next write of a VolumeHold needs of the last.
+// briefHold is the part of a VolumeHold that its next write needs.
 type briefHold struct {
 	volume     ledger.VolumeID
 	generation int64
@@ -49,8 +48,7 @@ type briefHold struct {
 
 var _ runtime.Object = (*brief)(nil)
 
-// GetObjectKind implements runtime.Object. An object that was decoded into its own type has no kind
-// either.
+// GetObjectKind implements runtime.Object. Objects decoded into their own type have no kind either.
 func (b *brief) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 func (b *brief) DeepCopyObject() runtime.Object {
@@ -70,14 +68,12 @@ func (b *brief) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// take returns the event, and a claim's work, once.
 func (b *brief) take() (ledger.Event, *operation.Work) {
 	e, w := b.event, b.work
 	b.event, b.work = nil, nil
 	return e, w
 }
 
-// holdObject is the kept part of the VolumeHold.
 func (b *brief) holdObject() *v1alpha1.VolumeHold {
 	return &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{Name: b.GetName(), UID: b.GetUID(), Generation: b.hold.generation},
@@ -86,7 +82,6 @@ func (b *brief) holdObject() *v1alpha1.VolumeHold {
 	}
 }
 
-// inBrief makes the brief of an object, if it is of a kind that is kept so.
 func (o *Observer) inBrief(whole runtime.Object) (*brief, bool) {
 	var b *brief
 	switch object := whole.(type) {
@@ -139,6 +134,5 @@ func briefOf(m metav1.Object) *brief {
 	}
 }
 
-// share has equal texts share their bytes: many objects name few drivers,
-// classes, namespaces and nodes.
+// share saves memory: many objects name few drivers, classes, namespaces and nodes.
 func share(s *string) { *s = unique.Make(*s).Value() }

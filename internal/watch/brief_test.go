@@ -26,8 +26,6 @@ func someMeta(name string) metav1.ObjectMeta {
 	}
 }
 
-// briefs are objects of each kind that is kept in brief, with a fact that
-// each of their fields makes.
 func briefs() map[Kind]runtime.Object {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: someMeta("data"), Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv", StorageClassName: ptr.To("fast"),
@@ -50,7 +48,6 @@ func briefs() map[Kind]runtime.Object {
 	}
 }
 
-// A brief names its object, and hands over the whole object's facts once.
 func TestBriefsSayTheSame(t *testing.T) {
 	for kind, object := range briefs() {
 		o := &Observer{}
@@ -92,8 +89,7 @@ func TestBriefsSayTheSame(t *testing.T) {
 	}
 }
 
-// The next write of a hold finds the times of the last one's conditions, and since when it lists
-// nodes as fenced.
+// The next write of a hold needs the times of its conditions and fences.
 func TestBriefOfHoldKeepsItsTimes(t *testing.T) {
 	hold, _ := briefs()[Holds].(*v1alpha1.VolumeHold)
 	hold.Status.Fenced = []v1alpha1.FencedNode{{Node: "n", Since: ptr.To(metav1.Unix(9, 0))}}

@@ -9,22 +9,16 @@ import (
 
 var _ metav1.Object = (*brief)(nil)
 
-// GetNamespace implements metav1.Object, like the other methods. Informers ask each object for its
-// metadata several times: an ObjectMeta made for every question was a tenth of all that a start
-// allocates.
+// Informers often ask for metadata: an ObjectMeta for every question was a tenth of a start's allocations.
 func (b *brief) GetNamespace() string { return b.namespace }
 
-// GetName implements metav1.Object.
 func (b *brief) GetName() string { return b.text[:b.uid] }
 
-// GetUID implements metav1.Object.
 func (b *brief) GetUID() types.UID { return types.UID(b.text[b.uid:b.version]) }
 
-// GetResourceVersion implements metav1.Object.
 func (b *brief) GetResourceVersion() string { return b.text[b.version:] }
 
-// noMeta is the rest of metav1.Object, which a brief lacks. To set a missing field does nothing, as
-// metav1.Object requires.
+// To set a missing field does nothing, as metav1.Object requires.
 type noMeta struct{}
 
 func (noMeta) GetGenerateName() string                       { return "" }

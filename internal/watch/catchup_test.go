@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// CatchUp takes in the newest version of each kind that a scheduler decides from, while the informers have
-// heard of nothing yet.
+// CatchUp must not depend on the informers.
 func TestCatchUpReadsWhatInformersHaveNotShown(t *testing.T) {
 	server := apitest.Start(t)
 	v := disk(server, "data")

@@ -14,10 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/api/client"
 )
 
-// Kind is a kind of object that can be observed.
+// Kind is a kind of observed objects.
 type Kind string
 
-// The kinds, by their resources' names.
 const (
 	Tickets           Kind = "volumetickets"
 	Pods              Kind = "pods"
@@ -30,31 +29,29 @@ const (
 	Attachments       Kind = "volumeattachments"
 	Holds             Kind = "volumeholds"
 	Policies          Kind = "attachpolicies"
-	// NodeWords are what moorage-node says: only the controller acts by it, and only where
-	// the API server serves it.
+	// NodeWords are moorage-node's reports: only the controller acts by them, where the API server serves
+	// them.
 	NodeWords Kind = "nodemountreports"
 )
 
-// AllKinds lists every kind that the controller and the scheduler both need.
+// AllKinds lists the kinds that both controller and scheduler need.
 func AllKinds() []Kind {
 	return []Kind{Tickets, Pods, Claims, PersistentVolumes, StorageClasses, Drivers, Nodes, NodeDrivers, Attachments, Holds, Policies}
 }
 
-// Config is what an Observer works with.
+// Config is an Observer's environment.
 type Config struct {
-	// Kube and Moorage are the clients for informers and consistent reads.
+	// Kube and Moorage serve informers and consistent reads.
 	Kube    kubernetes.Interface
 	Moorage client.Interface
-	// Factory shares informers on Kubernetes' own kinds with others in the process, such as a
-	// scheduler. Its maker starts it, after New. Without one the Observer has its own, which keep only
-	// the necessary fields.
+	// Factory shares informers on Kubernetes' own kinds. Its maker starts it, after New. Without it the
+	// Observer's own informers keep only the necessary fields.
 	Factory informers.SharedInformerFactory
-	// Kinds to observe; all of them when empty. Tickets and Pods must be among
-	// them.
+	// Kinds to observe; empty: all. Tickets and Pods are required.
 	Kinds []Kind
 	// Reader says that the process writes no VolumeHolds (ledger.NewReader).
 	Reader bool
-	// Now is the clock for how long things last; time.Now when nil.
+	// Now is the clock for durations; nil: time.Now.
 	Now func() time.Time
 }
 

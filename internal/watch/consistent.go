@@ -15,10 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// listPage is how many objects one request of a consistent list asks for.
 const listPage = 500
 
-// position is the version of the present pods.
 func (o *Observer) position(ctx context.Context) (string, error) {
 	list, err := o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -27,16 +25,14 @@ func (o *Observer) position(ctx context.Context) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// listPods takes in all pods with one consistent list, for an informer that
-// began with an older state.
+// listPods makes up for an informer that began with an older state.
 func (o *Observer) listPods(ctx context.Context) error {
 	return o.listAll(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List))
 }
 
-// CatchUp takes in, by consistent lists, a scheduler's inputs: bound pods, Nodes, VolumeAttachments,
-// VolumeHolds, VolumeTickets and PersistentVolumes. A new leader calls it when no write of the leader
-// before can be under way any more, and decides afterwards. Informers that are behind then only know of
-// claims that have ended meanwhile.
+// CatchUp takes in, by consistent lists, bound pods, Nodes, VolumeAttachments, VolumeHolds, VolumeTickets
+// and PersistentVolumes. A new leader calls it before its first decision, when no write of the former
+// leader can be under way. Informers that are behind then only know of claims that have ended.
 func (o *Observer) CatchUp(ctx context.Context) error {
 	kube, moorage := o.config.Kube, o.config.Moorage
 	for _, each := range []struct {
@@ -60,12 +56,10 @@ func (o *Observer) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// listOf is a client's method List for the pager.
 func listOf[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return list(ctx, opts) }
 }
 
-// listAll takes in all objects of a consistent list.
 func (o *Observer) listAll(ctx context.Context, kind Kind, page pager.ListPageFunc) error {
 	return o.eachOf(ctx, kind, page, func(object runtime.Object) error {
 		o.Saw(object)
@@ -73,10 +67,9 @@ func (o *Observer) listAll(ctx context.Context, kind Kind, page pager.ListPageFu
 	})
 }
 
-// eachOf calls f with each object of a consistent list.
 func (o *Observer) eachOf(ctx context.Context, kind Kind, page pager.ListPageFunc, f func(runtime.Object) error) error {
 	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		opts.ResourceVersion = "" // consistent, not from a cache
+		opts.ResourceVersion = "" // consistent
 		return page(ctx, opts)
 	})
 	list.PageSize = listPage
@@ -86,14 +79,14 @@ func (o *Observer) eachOf(ctx context.Context, kind Kind, page pager.ListPageFun
 	return nil
 }
 
-// ConfirmPod reads the present pod, and takes it in: nil without an error if no pod of that UID exists
-// in the namespace. The name proves nothing, and may be empty. A known pod is asked for by its own
-// name; an unknown pod is looked for among all of the namespace, if there is none of the name.
+// ConfirmPod reads the present pod, and takes it in: nil without an error if no pod of that UID exists in
+// the namespace. The name proves nothing, and may be empty. An unknown pod is searched in the namespace if
+// the name fails.
 func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error) {
 	known := o.Snapshot().Pod(uid)
 	switch {
 	case known != nil && known.Namespace != namespace:
-		return nil, nil // it is of another namespace, and stays
+		return nil, nil // in another namespace: stays
 	case known != nil:
 		name = known.Name
 	case name == "":
@@ -115,7 +108,7 @@ func (o *Observer) ConfirmPod(ctx context.Context, namespace, name, uid string) 
 	return o.findPod(ctx, namespace, uid)
 }
 
-// findPod looks for a pod by its UID. A missing pod ends nothing: the ledger did not know it.
+// findPod searches by UID. A missing pod ends nothing: the ledger did not know it.
 func (o *Observer) findPod(ctx context.Context, namespace, uid string) (*corev1.Pod, error) {
 	var found *corev1.Pod
 	err := o.eachOf(ctx, Pods, listOf(o.config.Kube.CoreV1().Pods(namespace).List), func(object runtime.Object) error {

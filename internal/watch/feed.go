@@ -20,15 +20,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// sweepInterval is how often answers are looked at that no informer has
-// confirmed; it is the exception that one is still there by then.
+// sweepInterval is for answers without an informer's confirmation; few last so long.
 const sweepInterval = time.Second
 
-// settlePatience is how long an informer may take from receiving a version to
-// handling it, while it has nothing newer to show for it.
+// settlePatience is an informer's time to handle a received version, while it shows nothing newer.
 const settlePatience = 30 * time.Second
 
-// feed is one kind's way into the ledger.
 type feed struct {
 	kind         Kind
 	observer     *Observer
@@ -36,29 +33,25 @@ type feed struct {
 	registration cache.ResourceEventHandlerRegistration
 	seen         func(runtime.Object) (ledger.Event, error)
 	gone         func(runtime.Object, metav1.Object) ledger.Event
-	byUID        bool // the ledger knows the kind by UID, not by name
+	byUID        bool // not by name
 
-	// mu is held while an event of this kind is applied, so that informer and
-	// answers can't overtake each other between look and write.
+	// mu is held while an event is applied: informer and answers can't overtake each other between look and
+	// write.
 	mu sync.Mutex
-	// handled is the newest version that the informer has delivered.
+	// handled is the newest version from the informer.
 	handled string
-	// relisted is when the informer last delivered an older version than before: a
-	// relist is under way, or was.
+	// relisted is when the informer last delivered an older version than before.
 	relisted time.Time
 	// ahead holds the objects that an answer showed before the informer did.
 	ahead map[string]answer
-	// leaving holds the objects that are gone, and may be made again at once.
+	// leaving holds gone objects that may be made again at once.
 	leaving map[string]departure
-	// deleted holds for a while which objects the informer has shown as gone.
 	deleted map[string]deletion
-	// broken has the objects' faults, as last logged.
+	// broken has the last logged faults.
 	broken map[string]string
-	// works are the operations that claims ask drivers for.
-	works works
+	works  works
 }
 
-// deletion is the last version of an object that is gone, and when that was seen.
 type deletion struct {
 	uid     types.UID
 	version string
@@ -69,17 +62,14 @@ type answer struct {
 	object runtime.Object
 	meta   metav1.Object
 	since  time.Time
-	missed bool // the last sweep did not find it either
-	passed bool // the informer had delivered something newer before
+	missed bool // the last sweep missed it too
+	passed bool // the informer had delivered a newer version before
 }
 
-// OnAdd takes in an object that the informer shows for the first time.
 func (f *feed) OnAdd(object any, _ bool) { f.deliver(nil, object) }
 
-// OnUpdate takes in an object that changed.
 func (f *feed) OnUpdate(old, object any) { f.deliver(old, object) }
 
-// OnDelete takes in that an object is gone.
 func (f *feed) OnDelete(object any) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
@@ -100,13 +90,13 @@ func (f *feed) OnDelete(object any) {
 	}
 	f.deleted[key(m)] = deletion{m.GetUID(), m.GetResourceVersion(), f.observer.config.Now()}
 	if a, ok := f.ahead[key(m)]; ok && a.meta.GetUID() != m.GetUID() && !f.byUID {
-		return // another one of the same name is known already
+		return // another object has the name
 	}
 	delete(f.ahead, key(m))
 	f.applyGone(last, m)
 }
 
-// showedEnd says whether the informer has shown lately that an object with that name and UID is gone.
+// showedEnd says whether the informer has lately shown the object's end.
 func (f *feed) showedEnd(namespace, name, uid string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,9 +128,8 @@ func (f *feed) deliver(old, object any) {
 	f.apply(current, m)
 }
 
-// saw takes an answer in, unless its object is known to be gone. A newer version of another object from
-// the informer says nothing: after a relist it delivers in no order. The ledger ignores versions older
-// than its own.
+// saw takes an answer in, unless its object is known to be gone. Newer versions of other objects say
+// nothing: a relist has no order. The ledger ignores older versions.
 func (f *feed) saw(object runtime.Object) {
 	m, err := meta.Accessor(object)
 	if err != nil || m.GetResourceVersion() == "" {
@@ -166,7 +155,7 @@ func (f *feed) saw(object runtime.Object) {
 	f.apply(object, m)
 }
 
-// stored is what the informer's store has under a key; nil for nothing.
+// stored is nil if the informer's store has nothing.
 func (f *feed) stored(key string) (metav1.Object, error) {
 	object, exists, err := f.informer.GetStore().GetByKey(key)
 	if err != nil || !exists {
@@ -175,7 +164,7 @@ func (f *feed) stored(key string) (metav1.Object, error) {
 	return meta.Accessor(object)
 }
 
-// apply is serial for each feed: mu is held.
+// mu is held.
 func (f *feed) apply(object runtime.Object, m metav1.Object) {
 	if b, ok := object.(*brief); ok {
 		if event, work := b.take(); event != nil {
@@ -197,8 +186,8 @@ func (f *feed) apply(object runtime.Object, m metav1.Object) {
 	}
 }
 
-// newlyBroken says whether an object has another fault than before: a pod is written often, and its
-// author decides on its faults. mu is held.
+// newlyBroken says whether the fault is new: its author decides on its faults, and a pod is written often.
+// mu is held.
 func (f *feed) newlyBroken(key string, err error) bool {
 	if err == nil {
 		delete(f.broken, key)
@@ -215,7 +204,7 @@ func (f *feed) newlyBroken(key string, err error) bool {
 	return true
 }
 
-// applyGone is also serial for each feed.
+// mu is held.
 func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 	delete(f.broken, key(m))
 	if f.linger(object, m) {
@@ -225,7 +214,6 @@ func (f *feed) applyGone(object runtime.Object, m metav1.Object) {
 	f.works.set(key(m), nil, nil)
 }
 
-// pass notes how far the informer has come.
 func (f *feed) pass(version string) {
 	switch {
 	case f.handled == "" || ledger.Newer(version, f.handled):
@@ -235,7 +223,6 @@ func (f *feed) pass(version string) {
 	}
 }
 
-// get returns the newest version known of an object.
 func (f *feed) get(key string) (runtime.Object, bool) {
 	if f == nil {
 		return nil, false
@@ -257,10 +244,9 @@ func (f *feed) get(key string) (runtime.Object, bool) {
 	return object, true
 }
 
-// sweepVanished takes back objects from answers that the informer has passed without showing them: the
-// object is gone, and no event will ever say so. The informer may have received a version before its
-// store has it: on a busy machine seconds before. Therefore it must have handled a newer version since,
-// and in order, or had plenty of time, and a second sweep must find the same.
+// sweepVanished takes back objects from answers that the informer passed without showing them: they are
+// gone. The informer may receive a version seconds before its store has it: it must have handled a newer
+// version since, in order, or had plenty of time, and a second sweep must agree.
 func (f *feed) sweepVanished(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -300,7 +286,6 @@ func (o *Observer) sweep(ctx context.Context) {
 	}
 }
 
-// pass takes in changes by time alone.
 func (o *Observer) pass(now time.Time) {
 	for _, f := range o.feeds {
 		f.sweepVanished(now)

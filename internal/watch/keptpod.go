@@ -17,18 +17,17 @@ type keptPod struct {
 	metav1.ObjectMeta
 	node, scheduler string
 	priority        *int32
-	// claims are its volumes where all of them are claims, and volumes otherwise.
+	// claims are the volumes if all are claims; otherwise volumes has them.
 	claims  []keptClaim
 	volumes []corev1.Volume
-	// labelled are the containers of its spec, as SlimContainers leaves them: most pods have none.
+	// labelled are spec containers as SlimContainers leaves them: most pods have none.
 	labelled []corev1.Container
 	phase    corev1.PodPhase
-	// containers are those of its status: only if all have ended, and no more than of its spec, or one.
+	// containers are status containers: only if all have ended, and no more than in the spec, or one.
 	containers []corev1.ContainerStatus
 	conditions []corev1.PodCondition
 }
 
-// keptClaim is a volume that is a claim.
 type keptClaim struct {
 	name, claim string
 	readOnly    bool
@@ -36,7 +35,6 @@ type keptClaim struct {
 
 var _ runtime.Object = (*keptPod)(nil)
 
-// keepPod takes over what a slimmed pod has.
 func keepPod(p *corev1.Pod) *keptPod {
 	k := &keptPod{
 		ObjectMeta: p.ObjectMeta, node: p.Spec.NodeName, scheduler: p.Spec.SchedulerName, priority: p.Spec.Priority,
@@ -50,7 +48,7 @@ func keepPod(p *corev1.Pod) *keptPod {
 	return k
 }
 
-// claimsOf are volumes as claims; false where one is none.
+// claimsOf returns false if a volume is no claim.
 func claimsOf(volumes []corev1.Volume) ([]keptClaim, bool) {
 	if len(volumes) == 0 {
 		return nil, true
@@ -65,7 +63,6 @@ func claimsOf(volumes []corev1.Volume) ([]keptClaim, bool) {
 	return claims, true
 }
 
-// pod makes the slimmed pod again. It shares its pointers.
 func (k *keptPod) pod() *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: k.ObjectMeta,
@@ -80,8 +77,6 @@ func (k *keptPod) pod() *corev1.Pod {
 	return p
 }
 
-// GetObjectKind implements runtime.Object. An object that was decoded into its own type has no kind
-// either.
 func (k *keptPod) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 func (k *keptPod) DeepCopyObject() runtime.Object { return keepPod(k.pod().DeepCopy()) }

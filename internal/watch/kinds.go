@@ -23,7 +23,6 @@ import (
 
 func moorageKind(k Kind) bool { return k == Tickets || k == Holds || k == Policies || k == NodeWords }
 
-// kindOf says of what kind an object is.
 func kindOf(object runtime.Object) (Kind, bool) {
 	switch object.(type) {
 	case *v1alpha1.VolumeTicket:
@@ -54,7 +53,6 @@ func kindOf(object runtime.Object) (Kind, bool) {
 	return "", false
 }
 
-// connect makes the feed of each kind that is observed.
 func (o *Observer) connect() error {
 	factory := o.config.Factory
 	own := factory == nil
@@ -82,8 +80,7 @@ func (o *Observer) connect() error {
 	return nil
 }
 
-// withoutIndexes has the informers of the most frequent kinds keep no index by namespace, which is not
-// used here: it would take 80 bytes and more for each object.
+// withoutIndexes drops the unused index by namespace, 80 bytes and more for each object.
 func withoutIndexes(factory informers.SharedInformerFactory) {
 	factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewPodInformer(c, metav1.NamespaceAll, resync, cache.Indexers{})
@@ -122,8 +119,7 @@ func informerOf(k Kind, f informers.SharedInformerFactory, c client.Interface) c
 	return f.Storage().V1().VolumeAttachments().Informer()
 }
 
-// event makes the ledger's event of an object. There is one even with an
-// error.
+// event returns an event even with an error.
 func (o *Observer) event(object runtime.Object) (ledger.Event, error) {
 	switch object := object.(type) {
 	case *v1alpha1.VolumeTicket:
@@ -155,7 +151,6 @@ func (o *Observer) event(object runtime.Object) (ledger.Event, error) {
 	return ledger.PodGone{}, nil
 }
 
-// gone makes the event that an object is no more.
 func gone(k Kind, object runtime.Object, m metav1.Object) ledger.Event {
 	switch k {
 	case Pods:

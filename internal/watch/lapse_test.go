@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// The observer has time pass in its ledger: a driver's refusal does not count for
-// ever, though no object changes.
+// A driver's refusal does not count for ever, though no object changes.
 func TestTimePassesInTheLedger(t *testing.T) {
 	start := time.Unix(0, 0)
 	now := start

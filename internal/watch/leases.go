@@ -25,26 +25,23 @@ import (
 )
 
 const (
-	// leaseInterval is how often the Leases of nodes that are not Ready are read: a
-	// kubelet renews its own every 10 s (a quarter of nodeLeaseDurationSeconds, 40 s).
+	// leaseInterval is for the Leases of nodes that are not Ready. A kubelet renews its own every 10 s (a
+	// quarter of nodeLeaseDurationSeconds, 40 s).
 	leaseInterval = 5 * time.Second
-	// maxSingleLeases is for how many such nodes the Leases are read one by one. For
-	// more, all Leases of the cluster are listed.
+	// For more than maxSingleLeases nodes, all Leases of the cluster are listed.
 	maxSingleLeases = 20
-	// leaseTimeout is the longest wait for one of them.
-	leaseTimeout = 2 * leaseInterval
+	leaseTimeout    = 2 * leaseInterval
 )
 
-// readLeasesFirst reads the Leases before anything is decided, so that earlier leaders' measurements
-// are known again at once, and says whether that failed. The wait for the caches is not longer for
-// Leases: unknown Leases free nothing.
+// readLeasesFirst restores earlier leaders' measurements before the first decision. It does not prolong the
+// wait: unknown Leases free nothing.
 func (o *Observer) readLeasesFirst(ctx context.Context) (failed bool) {
 	ctx, cancel := context.WithTimeout(ctx, leaseInterval)
 	defer cancel()
 	return o.tryLeases(ctx, false)
 }
 
-// tryLeases reads the Leases, says whether that failed, and logs it if it did not before.
+// tryLeases logs a failure if the read before did not fail.
 func (o *Observer) tryLeases(ctx context.Context, before bool) (failed bool) {
 	err := o.readLeases(ctx)
 	if err != nil && !before && !errors.Is(ctx.Err(), context.Canceled) {
@@ -53,8 +50,7 @@ func (o *Observer) tryLeases(ctx context.Context, before bool) (failed bool) {
 	return err != nil
 }
 
-// pollLeases reads the Leases of nodes that are not Ready until ctx is done. An
-// informer would bring every renewal of every node of the cluster.
+// pollLeases polls, since an informer would bring every renewal of every node.
 func (o *Observer) pollLeases(ctx context.Context, failing bool) {
 	tick := time.NewTicker(leaseInterval)
 	defer tick.Stop()
@@ -68,7 +64,6 @@ func (o *Observer) pollLeases(ctx context.Context, failing bool) {
 	}
 }
 
-// notReady are the nodes with Leases to read.
 func (o *Observer) notReady() []ledger.NodeName {
 	var names []ledger.NodeName
 	for n := range o.Snapshot().Nodes() {
@@ -79,14 +74,13 @@ func (o *Observer) notReady() []ledger.NodeName {
 	return names
 }
 
-// readLeases takes in the present Leases of all nodes that are not Ready. An unreadable Lease is left
-// out, and part of the error.
+// An unreadable Lease is left out, and part of the error.
 func (o *Observer) readLeases(ctx context.Context) error {
 	names := o.notReady()
 	if len(names) > maxSingleLeases {
 		return o.listLeases(ctx, names)
 	}
-	// Side by side: a missing answer must not keep the others from being read.
+	// Parallel: a missing answer must not delay the others.
 	errs := make([]error, len(names))
 	var reading sync.WaitGroup
 	for i, name := range names {
@@ -112,8 +106,8 @@ func (o *Observer) readLease(ctx context.Context, name ledger.NodeName) error {
 	return nil
 }
 
-// leaseRead has the ledger know what a Lease says and, where it was not read for longer than it ought to be,
-// that: the API server did not answer, or answered late, or this process was stopped.
+// leaseRead tells the ledger of a Lease, and of a late read: the API server did not answer in time, or this
+// process was stopped.
 func (o *Observer) leaseRead(lease ledger.NodeLease) {
 	if n := o.Snapshot().Node(lease.Node); n != nil {
 		last := n.LeaseRead
@@ -127,9 +121,9 @@ func (o *Observer) leaseRead(lease ledger.NodeLease) {
 	o.Apply(lease)
 }
 
-// leasesUnread tells the ledger that Leases could not be read, unless nothing depends on that any more.
-// If the API server refuses them, it would still answer a kubelet. An overloaded API server says
-// neither: kubelets' requests have a priority of their own.
+// leasesUnread tells the ledger of unreadable Leases, unless nothing depends on them any more. An API
+// server that refuses them would still answer a kubelet. An overloaded API server says neither: kubelets'
+// requests have their own priority.
 func (o *Observer) leasesUnread(ctx context.Context, err error, names ...ledger.NodeName) {
 	status := apierrors.APIStatus(nil)
 	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
@@ -141,14 +135,13 @@ func (o *Observer) leasesUnread(ctx context.Context, err error, names ...ledger.
 	}
 }
 
-// listLeases is readLease for many nodes at once.
 func (o *Observer) listLeases(ctx context.Context, names []ledger.NodeName) error {
 	missing := make(map[ledger.NodeName]bool, len(names))
 	for _, name := range names {
 		missing[name] = true
 	}
 	list := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		opts.ResourceVersion = "" // consistent, not from a cache
+		opts.ResourceVersion = "" // consistent
 		return o.config.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, opts)
 	})
 	list.PageSize = listPage

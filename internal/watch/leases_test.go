@@ -20,8 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// The Leases of nodes that are not Ready are read before the caches count as complete: a hold's outage
-// is known again at the first decision. An unreadable Lease holds up nothing.
+// A hold's outage is known at the first decision; an unreadable Lease holds up nothing.
 func TestLeasesAreReadFirst(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		server := apitest.Start(t)
@@ -55,8 +54,6 @@ func TestLeasesAreReadFirst(t *testing.T) {
 	}
 }
 
-// The Leases of nodes that are not Ready are read, and no others: one by one while they are few. An
-// unreadable Lease is not taken for one that stands still.
 func TestLeasesOfNodesThatAreNotReady(t *testing.T) {
 	for _, test := range []struct {
 		nodes int
@@ -108,7 +105,7 @@ func TestLeasesOfNodesThatAreNotReady(t *testing.T) {
 	}
 }
 
-// While the API server does not answer, no Lease stands still; where it refuses that they be read, it answers.
+// Without an answer no Lease stands still; a refusal is an answer.
 func TestLeasesUnread(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error

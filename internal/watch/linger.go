@@ -13,20 +13,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// lingering is for how long a CSIDriver that says attachRequired=false may be gone
-// before it counts as gone. Without one, volumes need attachments: an upgrade of
-// a driver that deletes the object and makes it again would have every volume of
-// the driver attached, and detached again. The attach/detach controller takes up
-// to three minutes to see it (populator, findAndAddActivePods).
+// lingering is how long a CSIDriver with attachRequired=false may be missing. An upgrade that makes it
+// again would otherwise attach, and detach again, all volumes of the driver. The attach/detach controller
+// takes up to three minutes to see it (populator, findAndAddActivePods).
 const lingering = 30 * time.Second
 
-// departure is an object that is gone, and since when.
 type departure struct {
 	event ledger.Event
 	since time.Time
 }
 
-// linger postpones the news that an object is gone, if it may be made again at once. mu is held.
+// mu is held.
 func (f *feed) linger(object runtime.Object, m metav1.Object) bool {
 	driver, ok := object.(*storagev1.CSIDriver)
 	if !ok || convert.Driver(driver).AttachRequired {
@@ -39,7 +36,7 @@ func (f *feed) linger(object runtime.Object, m metav1.Object) bool {
 	return true
 }
 
-// depart takes in that objects are gone which were not made again. mu is held.
+// mu is held.
 func (f *feed) depart(now time.Time) {
 	for k, d := range f.leaving {
 		if now.Sub(d.since) >= lingering {

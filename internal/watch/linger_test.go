@@ -15,9 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A CSIDriver is deleted and made again, as upgrades do: until it has been gone for a while its volumes
-// need attachments no more than before. Its new content counts at once, and so does the end of a driver
-// whose volumes need attachments.
+// Upgrades delete and remake a CSIDriver: a short absence does not change its volumes' need for
+// attachments.
 func TestDriversThatAreMadeAgain(t *testing.T) {
 	now := time.Unix(0, 0)
 	o := &Observer{config: Config{Now: func() time.Time { return now }}, ledger: ledger.New()}

@@ -14,12 +14,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Node returns the newest version known of a Node. Read only.
+// Node returns the newest known version. Read only.
 func (o *Observer) Node(name ledger.NodeName) (*corev1.Node, bool) {
 	return object[*corev1.Node](o.feeds[Nodes], string(name))
 }
 
-// Pod returns the newest version known of a Pod. Read only.
+// Pod returns the newest known version. Read only.
 func (o *Observer) Pod(namespace, name string) (*corev1.Pod, bool) {
 	found, _ := o.feeds[Pods].get(namespace + "/" + name)
 	switch pod := found.(type) {
@@ -31,9 +31,8 @@ func (o *Observer) Pod(namespace, name string) (*corev1.Pod, bool) {
 	return nil, false
 }
 
-// Hold returns what the next write of a volume's VolumeHold needs of the newest
-// version known, its generation, its conditions and fences, and which object it is. The
-// rest is in the ledger. Read only.
+// Hold returns the part of the newest known VolumeHold for its next write: generation, conditions, fences
+// and identity. Read only.
 func (o *Observer) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
 	found, _ := o.feeds[Holds].get(v1alpha1.VolumeHoldName(v.Driver, v.Handle))
 	switch hold := found.(type) {
@@ -45,12 +44,12 @@ func (o *Observer) Hold(v ledger.VolumeID) (*v1alpha1.VolumeHold, bool) {
 	return nil, false
 }
 
-// Ticket returns the newest version known of a VolumeTicket. Read only.
+// Ticket returns the newest known version. Read only.
 func (o *Observer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
 	return object[*v1alpha1.VolumeTicket](o.feeds[Tickets], id.Namespace+"/"+id.Name)
 }
 
-// Policy returns the newest version known of an AttachPolicy. Read only.
+// Policy returns the newest known version. Read only.
 func (o *Observer) Policy(name string) (*v1alpha1.AttachPolicy, bool) {
 	return object[*v1alpha1.AttachPolicy](o.feeds[Policies], name)
 }
@@ -67,8 +66,6 @@ func object[T any](f *feed, key string) (T, bool) {
 
 const attacherPrefix = "external-attacher/"
 
-// noteAttacher remembers which external-attachers have put their finalizer on
-// a PersistentVolume.
 func (o *Observer) noteAttacher(pv *corev1.PersistentVolume) {
 	for _, f := range pv.Finalizers {
 		if strings.HasPrefix(f, attacherPrefix) {
@@ -78,8 +75,8 @@ func (o *Observer) noteAttacher(pv *corev1.PersistentVolume) {
 }
 
 // AttacherCalls says whether a driver's external-attacher is known to call the driver and to remove its
-// finalizers again: only such an attacher puts its finalizer on PersistentVolumes. An attacher for a
-// driver without ControllerPublish does neither (external-attacher pkg/controller/trivial_handler.go).
+// finalizers: only then it puts its finalizer on PersistentVolumes. Without ControllerPublish it does
+// neither (external-attacher pkg/controller/trivial_handler.go).
 func (o *Observer) AttacherCalls(driver string) bool {
 	_, ok := o.attacher.Load(convert.AttacherFinalizer(driver))
 	return ok
@@ -92,8 +89,7 @@ type FlexVolume struct {
 	UID  types.UID
 }
 
-// FlexVolumes lists the PersistentVolumes that are FlexVolumes, and after them the
-// pods that have not ended and name one.
+// FlexVolumes lists PersistentVolumes, then pods that have not ended, with a FlexVolume.
 func (o *Observer) FlexVolumes() []FlexVolume {
 	var list []FlexVolume
 	for _, kind := range []Kind{PersistentVolumes, Pods} {
@@ -123,7 +119,6 @@ func (o *Observer) FlexVolumes() []FlexVolume {
 	return list
 }
 
-// flexVolumesOf is a pod that has not ended and names a FlexVolume, or nothing.
 func flexVolumesOf(pod *corev1.Pod) []FlexVolume {
 	if convert.Ended(pod) || !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.FlexVolume != nil }) {
 		return nil

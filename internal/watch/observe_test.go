@@ -19,15 +19,12 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// observed is an Observer on a server of its own.
 type observed struct {
 	*watch.Observer
 	t       *testing.T
 	touched chan ledger.Touched
 }
 
-// start observes a server; with synced it returns when the caches are
-// complete.
 func start(t *testing.T, server *apitest.Server, synced bool) *observed {
 	t.Helper()
 	observer, err := watch.New(watch.Config{Kube: server.Kube, Moorage: server.Moorage})
@@ -51,7 +48,6 @@ func start(t *testing.T, server *apitest.Server, synced bool) *observed {
 	return o
 }
 
-// until waits for what the ledger says, looking whenever something is touched.
 func (o *observed) until(what string, holds func(ledger.Snapshot) bool) {
 	o.t.Helper()
 	late := time.After(30 * time.Second)
@@ -73,7 +69,6 @@ func pod(name, uid, node, claim string) *corev1.Pod {
 	}
 }
 
-// disk puts a bound claim and its PersistentVolume of the same name.
 func disk(server *apitest.Server, name string) ledger.VolumeID {
 	server.Put("persistentvolumes", &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -158,7 +153,7 @@ func TestEveryKindReachesTheLedger(t *testing.T) {
 	})
 }
 
-// A pod that was replaced by a namesake between two lists is two pods.
+// A pod replaced by a namesake between two lists is two pods.
 func TestNamesakes(t *testing.T) {
 	server := apitest.Start(t)
 	v := disk(server, "data")
@@ -201,8 +196,7 @@ func TestAnswers(t *testing.T) {
 		}
 	})
 	t.Run("are taken back when the informer passes them without a word", func(t *testing.T) {
-		// Created and removed while the informer did not look: the server's
-		// history has nothing of it, only its versions go on.
+		// Created and removed unseen: only the server's version goes on.
 		never := attachment("csi-3", "n1", "data")
 		never.UID, never.ResourceVersion = "c", server.Put("volumeattachments", attachment("csi-4", "n1", "data"))
 		o.Saw(never)
@@ -213,7 +207,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// Tickets are seen first, and later the pods: if a reservation ends in between, one of the two is seen.
+// If a reservation ends in between, the ticket or the pod is seen.
 func TestPodsAreListedAfterTickets(t *testing.T) {
 	server := apitest.Start(t)
 	v := disk(server, "data")

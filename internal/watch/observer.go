@@ -16,24 +16,22 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// retryInterval is the pause between two attempts of a start-up read.
 const retryInterval = time.Second
 
-// Observer keeps a ledger up to date. All methods are safe for parallel use.
+// Observer keeps a ledger up to date. Safe for parallel use.
 type Observer struct {
 	config   Config
 	ledger   *ledger.Ledger
 	feeds    map[Kind]*feed
 	synced   chan struct{}
-	attacher sync.Map // finalizers of external-attachers that were seen on PersistentVolumes
+	attacher sync.Map // attachers' finalizers seen on PersistentVolumes
 
 	mu          sync.Mutex
 	subscribers []func(ledger.Touched)
 	refused     []func(uid string)
 }
 
-// New returns an Observer that is ready to Run. With a shared Factory it asks
-// that for informers, so that New comes before the Factory's start.
+// New returns an Observer. Call it before a shared Factory's start.
 func New(config Config) (*Observer, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
@@ -60,24 +58,21 @@ func New(config Config) (*Observer, error) {
 	return o, nil
 }
 
-// Ledger returns the ledger that the Observer keeps. Tell it proofs through
-// Apply, so that subscribers hear of them.
+// Ledger returns the Observer's ledger. Give it proofs through Apply, so that subscribers hear of them.
 func (o *Observer) Ledger() *ledger.Ledger { return o.ledger }
 
 // Snapshot returns the present facts.
 func (o *Observer) Snapshot() ledger.Snapshot { return o.ledger.Snapshot() }
 
-// Subscribe has f called with everything an event touches, after the ledger
-// has taken it in. f is called from informers' goroutines and must return at
-// once: put it into a queue.
+// Subscribe has f called after the ledger has taken in an event. f must return at once.
 func (o *Observer) Subscribe(f func(ledger.Touched)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.subscribers = append(o.subscribers[:len(o.subscribers):len(o.subscribers)], f)
 }
 
-// SubscribeRefused has f called with the UID of each changed pod without a node that has a scheduler's
-// message: that is no fact. f is called like that of Subscribe.
+// SubscribeRefused has f called with the UID of each changed pod that has no node and a scheduler's
+// message. f must return at once.
 func (o *Observer) SubscribeRefused(f func(uid string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,14 +91,12 @@ func (o *Observer) publishRefused(pod *corev1.Pod) {
 	}
 }
 
-// Apply takes an event in that no informer brings: a proof, the end of a
-// ticket.
+// Apply takes in an event that no informer brings: a proof, the end of a ticket.
 func (o *Observer) Apply(e ledger.Event) {
 	o.publish(o.ledger.Apply(o.config.Now(), e))
 }
 
-// Saw takes an object in as a response showed it, if that is news. Objects of
-// kinds that are not observed are ignored.
+// Saw takes in an object of a response, if it is news. Unobserved kinds are ignored.
 func (o *Observer) Saw(object runtime.Object) {
 	if kind, ok := kindOf(object); ok {
 		if f := o.feeds[kind]; f != nil {
@@ -144,8 +137,7 @@ func (o *Observer) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// sync brings the pods in after the tickets, and waits for everything. Its
-// error is the context's.
+// sync brings the pods in after the tickets.
 func (o *Observer) sync(ctx context.Context, running *sync.WaitGroup) error {
 	if err := o.wait(ctx, o.feeds[Tickets]); err != nil {
 		return err
@@ -169,7 +161,7 @@ func (o *Observer) sync(ctx context.Context, running *sync.WaitGroup) error {
 	return persist(ctx, func() error { return o.listPods(ctx) })
 }
 
-// wait returns when the ledger has taken in a feed's first list.
+// wait returns when the ledger has a feed's first list.
 func (o *Observer) wait(ctx context.Context, f *feed) error {
 	select {
 	case <-f.registration.HasSyncedChecker().Done():
@@ -179,7 +171,6 @@ func (o *Observer) wait(ctx context.Context, f *feed) error {
 	}
 }
 
-// persist tries until it succeeds or ctx is done.
 func persist(ctx context.Context, try func() error) error {
 	for {
 		err := try()
@@ -195,8 +186,8 @@ func persist(ctx context.Context, try func() error) error {
 	}
 }
 
-// WaitForSync returns when every kind has been seen as a whole: before that
-// nothing may be decided. Its error is the context's.
+// WaitForSync returns when every kind has been seen whole: decide nothing before. Its error is the
+// context's.
 func (o *Observer) WaitForSync(ctx context.Context) error {
 	select {
 	case <-o.synced:

@@ -11,9 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A user who may patch a ticket gives its owner any name: the UID is the pod's, and no pod has the
-// name, or another pod has it, or it is empty. The pod is there, and may be about to be bound: the
-// controller does not take it for gone when the ticket ends, nor when it reads the pod by that name.
+// A user may rename a ticket's owner: the UID is the pod's, and the pod is not taken for gone.
 func TestARenamedOwnerEndsNoPod(t *testing.T) {
 	for name, owner := range map[string]string{"no pod's": "nobody", "another pod's": "other", "none": "", "its own": "db"} {
 		t.Run(name, func(t *testing.T) {
@@ -37,8 +35,7 @@ func TestARenamedOwnerEndsNoPod(t *testing.T) {
 	}
 }
 
-// A watch that is behind has not shown the pod yet, and the ticket gives its owner another name: the
-// pod is found among those of its namespace. Without an answer to that, its state is unknown.
+// The pod is found in its namespace's list. Without an answer its state is unknown.
 func TestARenamedOwnerHidesNoNewPod(t *testing.T) {
 	server := apitest.Start(t)
 	server.Put("pods", pod("other", "u2", "", "data"))
@@ -71,7 +68,7 @@ func TestARenamedOwnerHidesNoNewPod(t *testing.T) {
 	}
 }
 
-// The watch has shown a pod's end: that it has no pod of the name proves it, and the namespace is not listed.
+// The watch's missing name proves the end: the namespace is not listed.
 func TestAPodThatEndedIsNotLookedFor(t *testing.T) {
 	server := apitest.Start(t)
 	server.Put("pods", pod("db", "u1", "", "data"))

@@ -25,7 +25,6 @@ func pvAt(name, uid, version, handle string) *corev1.PersistentVolume {
 	}
 }
 
-// pvFeed is a feed of PersistentVolumes with an informer at version 9, and these in its store.
 func pvFeed(stored ...*corev1.PersistentVolume) (*Observer, *feed) {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for _, pv := range stored {
@@ -50,8 +49,7 @@ func handleOf(o *Observer, name string) string {
 	return ""
 }
 
-// After a relist an informer delivers in no order: its delivery of one object says nothing about
-// another, which may be in its store or not.
+// After a relist an informer delivers in no order: one delivery says nothing about other objects.
 func TestAnswerDuringARelist(t *testing.T) {
 	for name, stored := range map[string][]*corev1.PersistentVolume{
 		"in the store": {pvAt("late", "u", "7", "h")},
@@ -77,7 +75,7 @@ func TestAnswerDuringARelist(t *testing.T) {
 	}
 }
 
-// A late answer does not bring back a deleted object; another object with the name is another.
+// A late answer does not bring back a deleted object; a namesake is another object.
 func TestAnswerAfterTheDeletion(t *testing.T) {
 	o, f := pvFeed()
 	f.OnAdd(pvAt("pv", "u", "7", "h"), false)
@@ -101,7 +99,7 @@ func TestAnswerAfterTheDeletion(t *testing.T) {
 	}
 }
 
-// An object's fault is logged when it changes, and not at each event.
+// A fault is logged when the object changes, not at each event.
 func TestWhatIsWrongIsLoggedOnce(t *testing.T) {
 	_, f := pvFeed()
 	first, second := errors.New("no handle"), errors.New("no driver")

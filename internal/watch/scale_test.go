@@ -32,15 +32,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/watch"
 )
 
-// scale is a large cluster: on each of its nodes so many pods with a volume of their own, attached
-// there.
+// scale is a large cluster with perNode pods at each node, each with its own attached volume.
 type scale struct{ nodes, perNode int }
 
 func (s scale) volumes() int { return s.nodes * s.perNode }
 
 const scaleDriver = "disk.csi.example.com"
 
-// In the samples below these stand for an object's number and for its node's.
 const (
 	itsNumber = "000000001"
 	itsNode   = "000000002"
@@ -62,19 +60,15 @@ func scaleNamespaced(prefix string) metav1.ObjectMeta {
 	return m
 }
 
-// itsAttachment stands for the name of a VolumeAttachment, and is as long.
 const itsAttachment = "csi-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// attachmentName has the replacement for the name of an attachment.
 func (s scale) attachmentName(volume int) []string {
 	id := ledger.VolumeID{Driver: scaleDriver, Handle: fmt.Sprintf("vol-%09d", volume)}
 	return []string{itsAttachment, ledger.AttachmentName(id, ledger.NodeName(fmt.Sprintf("worker-%09d", volume%s.nodes)))}
 }
 
-// slotNumber stands for the number of the volume in a node's slot.
 func slotNumber(slot int) string { return fmt.Sprintf("9%08d", slot) }
 
-// slotNumbers says what to put for the slots of a node.
 func (s scale) slotNumbers(node int) []string {
 	var pairs []string
 	for slot := range s.perNode {
@@ -93,7 +87,6 @@ func (s scale) nodeStatus() corev1.NodeStatus {
 	return status
 }
 
-// kinds are those that an observer asks for.
 func (s scale) kinds() map[string]scaleKind {
 	kinds := map[string]scaleKind{
 		"nodes": {count: s.nodes, also: s.slotNumbers, gvk: corev1.SchemeGroupVersion.WithKind("Node"), object: &corev1.Node{ObjectMeta: func() metav1.ObjectMeta {
@@ -157,7 +150,6 @@ func scaleHold() *v1alpha1.VolumeHold {
 	return hold
 }
 
-// scaleNone names the missing kinds.
 func scaleNone(name string) schema.GroupVersionKind {
 	switch name {
 	case "storageclasses":
@@ -168,7 +160,7 @@ func scaleNone(name string) schema.GroupVersionKind {
 	return v1alpha1.SchemeGroupVersion.WithKind("AttachPolicy")
 }
 
-// resident is this process's most memory at any time, in MiB; 0 if unknown (proc_pid_status(5), VmHWM).
+// In MiB; 0 if unknown (proc_pid_status(5), VmHWM).
 func resident() float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -183,14 +175,12 @@ func resident() float64 {
 	return kib / 1024
 }
 
-// memoryLimit keeps the heap within nine tenths of a container's memory, as the controller does
-// (controller, keepWithin).
+// The limit is nine tenths of a container's memory, as in the controller (keepWithin).
 func memoryLimit(b *testing.B, gib int64) {
 	before := debug.SetMemoryLimit(gib << 30 / 10 * 9)
 	b.Cleanup(func() { debug.SetMemoryLimit(before) })
 }
 
-// started is an observer in a cluster of a scale, which has planned for every volume once.
 type started struct {
 	scale
 	*watch.Observer
@@ -198,8 +188,6 @@ type started struct {
 	stop   func()
 }
 
-// start starts an observer, and reports the seconds until its first decision and until its last,
-// and the processor time of both. The server's work is in them.
 func (s scale) start(b *testing.B) *started {
 	server, url := startScaleServer(b, s)
 	config := &rest.Config{Host: url, QPS: -1}
@@ -238,7 +226,6 @@ func (s scale) start(b *testing.B) *started {
 	return &started{scale: s, Observer: observer, server: server, stop: func() { cancel(); <-ended }}
 }
 
-// reportMemory reports the live memory, and the process's most.
 func (s *started) reportMemory(b *testing.B) {
 	goruntime.GC()
 	var m goruntime.MemStats
@@ -248,7 +235,6 @@ func (s *started) reportMemory(b *testing.B) {
 	goruntime.KeepAlive(s.Observer)
 }
 
-// cpuTime is the processor time that this process has used, its collector's included.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -257,12 +243,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkStart starts an observer in a cluster of 5,000 nodes with 100,000
-// attachments and as many pods, and plans for every volume once: what a
-// controller does before and with its first decisions, in a container that may use
-// 1 GiB. It reports the seconds until the first, those until the last, the live
-// heap then, and the most memory that the process has had. The server's work is in
-// the time, and its memory, which is little, in that.
+// 5,000 nodes with 100,000 attachments and pods, in a container with 1 GiB. The server's work is in the
+// time.
 func BenchmarkStart(b *testing.B) {
 	memoryLimit(b, 1)
 	for b.Loop() {
@@ -272,15 +254,10 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// slopeEvents is how many changes each size of BenchmarkSlope takes in.
 const slopeEvents = 20_000
 
-// BenchmarkSlope is BenchmarkStart at three sizes with 40 volumes at each node, in a container with 4
-// GiB, and then takes in changes of VolumeAttachments all over the cluster, each from the wire, and
-// plans for the volume of each, like a controller. It reports the processor time for each change,
-// including the server's constant part.
-//
-// Each size is best run in a process of its own: the most memory is the process's.
+// BenchmarkStart at three sizes with 40 volumes per node, in 4 GiB, and then changes of VolumeAttachments.
+// Use a process per size: the peak memory is the process's.
 func BenchmarkSlope(b *testing.B) {
 	for _, nodes := range []int{1_000, 5_000, 15_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
@@ -295,8 +272,6 @@ func BenchmarkSlope(b *testing.B) {
 	}
 }
 
-// change has the server send changes of VolumeAttachments, and returns the processor time of each,
-// in nanoseconds, until a plan is made for all of their volumes.
 func (s *started) change(b *testing.B, n int) float64 {
 	touched := make(chan ledger.VolumeID, n)
 	s.Subscribe(func(t ledger.Touched) {
@@ -313,7 +288,6 @@ func (s *started) change(b *testing.B, n int) float64 {
 	return float64((cpuTime(b) - spent).Nanoseconds()) / float64(n)
 }
 
-// number is the number of the node where the volume of a handle is attached.
 func (s scale) number(handle string) string {
 	n, _ := strconv.Atoi(strings.TrimLeft(strings.TrimPrefix(handle, "vol-"), "0"))
 	return fmt.Sprintf("%09d", n%s.nodes)

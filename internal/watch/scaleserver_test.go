@@ -21,13 +21,12 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// scaleServer answers the informers' first watches with copies of samples. It keeps no objects, so that
-// the live memory after a start is the observer's.
+// scaleServer answers first watches with copies of samples. It keeps no objects: the live memory is the
+// observer's.
 type scaleServer struct {
 	scale
-	kinds  map[string]scaleKind
-	ending chan struct{}
-	// changes is how many VolumeAttachments change, one by one.
+	kinds   map[string]scaleKind
+	ending  chan struct{}
 	changes chan int
 }
 
@@ -38,8 +37,6 @@ func startScaleServer(b *testing.B, size scale) (*scaleServer, string) {
 	return s, server.URL
 }
 
-// ServeHTTP implements http.Handler. Lists are only asked for to learn where
-// the server is.
 func (s *scaleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("watch") == "" {
 		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
@@ -82,14 +79,11 @@ func (s *scaleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// form is a sample with places for an object's numbers. The numbers have one length, so that a binary
-// text stays valid. It makes next to no garbage: a start's cost is the observer's.
+// An object's numbers have one length, so that binary text stays valid. It makes almost no garbage.
 type form struct {
-	text []byte
-	// numbers are the pairs of places and values for an object's number.
+	text    []byte
 	numbers func(number int) []string
-	// places are where in text what the pair of the same place in numbers begins with stands.
-	places [][]int
+	places  [][]int
 }
 
 func (s *scaleServer) form(kind scaleKind, sample string) *form {
@@ -116,7 +110,7 @@ func (s *scaleServer) form(kind scaleKind, sample string) *form {
 	return f
 }
 
-// numbered is the sample with the numbers of the i-th object, until the next call.
+// The result is valid until the next call.
 func (f *form) numbered(i int) []byte {
 	pairs := f.numbers(i)
 	for n, places := range f.places {
@@ -127,8 +121,6 @@ func (f *form) numbered(i int) []byte {
 	return f.text
 }
 
-// change sends n changes, spread over all VolumeAttachments: their status says no longer that they
-// are attached.
 func (s *scaleServer) change(w http.ResponseWriter, kind scaleKind, n int) {
 	changed, _ := kind.object.DeepCopyObject().(*storagev1.VolumeAttachment)
 	changed.Status.Attached = false
@@ -168,10 +160,8 @@ func protobufEvent(kind string, object runtime.Object) string {
 	return event.String()
 }
 
-// scaleKind is a kind's number of objects, and a sample.
 type scaleKind struct {
-	count int
-	// also lists what else is put for what in the object of a number, in pairs.
+	count  int
 	also   func(number int) []string
 	gvk    schema.GroupVersionKind
 	object runtime.Object

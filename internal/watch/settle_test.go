@@ -15,8 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// behind is an informer that has received a version which its store may not
-// have yet.
 type behind struct {
 	cache.SharedIndexInformer
 	received string
@@ -26,8 +24,7 @@ type behind struct {
 func (b behind) LastSyncResourceVersion() string { return b.received }
 func (b behind) GetStore() cache.Store           { return b.store }
 
-// An object that was written is not taken for gone while the informer may only
-// be slow: a ticket or a hold would stop counting.
+// An object is not gone while the informer may only be slow: a ticket or hold would stop counting.
 func TestSlowInformersForgetNothing(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "pv", ResourceVersion: "7"}}
 	known := func(handled string, sweeps ...time.Duration) bool {

@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/convert"
 )
 
-// slim takes unread fields out of an object before it is kept: a cluster has many pods, with mostly
-// useless content. It makes no difference to the facts. Only informers of our own are slimmed. It
-// leaves its own results unchanged: informers pass a first list through it twice.
+// slim drops unread fields, without a change of the facts, in our own informers only. Its own results stay
+// unchanged: informers pass a first list through it twice.
 func (o *Observer) slim(object any) (any, error) {
 	if whole, ok := object.(runtime.Object); ok {
 		if b, ok := o.inBrief(whole); ok {
@@ -41,14 +40,13 @@ func (o *Observer) slim(object any) (any, error) {
 	return object, nil
 }
 
-// slimVolumesOf keeps, of a node's volumes, their identity, and whether they are staged, mounted,
-// published or forgotten. For an unreadable volume only the path and the PersistentVolume's name may
-// identify it.
+// slimVolumesOf keeps the volumes' identity, and whether they are staged, mounted, published or forgotten.
+// Only the path and the PersistentVolume's name may identify an unreadable volume.
 func slimVolumesOf(n *v1alpha1.NodeMountReport) {
 	for i := range n.Status.Volumes {
 		v := &n.Status.Volumes[i]
 		if v.Unknown != "" {
-			v.Unknown = "?" // that there is something matters
+			v.Unknown = "?" // only its presence matters
 		} else {
 			v.Path, v.PersistentVolume = "", ""
 		}
@@ -63,8 +61,6 @@ func slimPod(p *corev1.Pod) {
 	share(&p.Namespace)
 	share(&p.Spec.NodeName)
 	p.Annotations = only(p.Annotations, v1alpha1.AnnotationVolumeStatus, corev1.MirrorPodAnnotationKey)
-	// The facts need of a pod's containers: the label of their mounts, whether a container has started,
-	// and whether all have ended.
 	status, containers := corev1.PodStatus{Phase: p.Status.Phase}, convert.SlimContainers(p)
 	switch {
 	case convert.Ended(p):
@@ -83,12 +79,11 @@ func slimPod(p *corev1.Pod) {
 	p.Status = status
 }
 
-// refused says whether a condition is why a pod has no node.
 func refused(p *corev1.Pod, c corev1.PodCondition) bool {
 	return p.Spec.NodeName == "" && c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
 }
 
-// slimVolumes leaves out the kinds that are never attached, except drivers' names.
+// slimVolumes drops the kinds that are never attached, but keeps drivers' names.
 func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for _, v := range volumes {
@@ -105,7 +100,7 @@ func slimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	return kept
 }
 
-// sharedLabels are labels with shared texts: most nodes have the same keys, and few values.
+// Most nodes have the same keys, and few values.
 func sharedLabels(labels map[string]string) map[string]string {
 	shared := make(map[string]string, len(labels))
 	for key, value := range labels {

@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A slimmed pod means the same as the pod, at each stage of its life.
 func TestSlimPodsSayTheSame(t *testing.T) {
 	ended := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: strings.Repeat("x", 100)}}}
 	runs := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
@@ -72,7 +71,7 @@ func TestSlimPodsSayTheSame(t *testing.T) {
 	}
 }
 
-// A kept pod is the whole slimmed pod, with any volumes, and takes less than two fifths of the room.
+// A kept pod takes less than two fifths of the memory.
 func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
 	claim := func(name string, readOnly bool) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name, ReadOnly: readOnly}}}
@@ -109,8 +108,6 @@ func TestKeptPodsAreTheSlimmedOnes(t *testing.T) {
 	}
 }
 
-// A pod's mount labels are kept, and whether its containers have ended: also with several labels, or
-// without one.
 func TestSlimPodsKeepTheirLabels(t *testing.T) {
 	now := metav1.Now()
 	container := func(level string, mounts ...string) corev1.Container {
@@ -157,7 +154,7 @@ func TestSlimPodsKeepTheirLabels(t *testing.T) {
 	}
 }
 
-// Which scheduler a pod is for is kept, and so whether it has opted in.
+// The scheduler's name says whether the pod has opted in.
 func TestSlimPodsKeepTheirScheduler(t *testing.T) {
 	for _, scheduler := range []string{v1alpha1.SchedulerName, "batch"} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: scheduler}}
@@ -173,7 +170,6 @@ func TestSlimPodsKeepTheirScheduler(t *testing.T) {
 	}
 }
 
-// Only the parts of a Node's managedFields that matter to its fact are kept.
 func TestSlimNodesSayTheSame(t *testing.T) {
 	then := metav1.NewTime(time.Unix(100_000, 0))
 	later := metav1.NewTime(then.Add(time.Hour))
@@ -209,7 +205,6 @@ func TestSlimNodesSayTheSame(t *testing.T) {
 	}
 }
 
-// The scheduler's message of a pod without a node is kept, and reported.
 func TestRefusedPodsAreTold(t *testing.T) {
 	o := &Observer{}
 	var told []string
@@ -239,8 +234,7 @@ func TestRefusedPodsAreTold(t *testing.T) {
 	}
 }
 
-// A slimmed NodeMountReport makes the same fact: also of unreadable records, for which only the folder's
-// name identifies the volume.
+// The folder's name alone identifies an unreadable record's volume.
 func TestSlimNodeMountReport(t *testing.T) {
 	const yes, no = v1alpha1.NodeYes, v1alpha1.NodeNo
 	pods := []v1alpha1.PublishedPod{{PodUID: "p", PodFolder: true, Mounted: no}, {PodUID: "q", PodFolder: true, Mounted: no}}

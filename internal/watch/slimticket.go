@@ -12,17 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/convert"
 )
 
-// Bounds of a kept ticket: the API server permits a megabyte of owners, and a quarter of annotations.
+// The API server permits a megabyte of owners, and a quarter of annotations.
 const (
 	maxTicketOwners = 16
-	// maxTicketNote is how many bytes of an annotation are kept. For AnnotationRenewed 64 characters
-	// count, of four bytes at most; AnnotationLetsGo is a time.
+	// maxTicketNote limits an annotation, in bytes. For AnnotationRenewed 64 characters of four bytes
+	// count; AnnotationLetsGo is a time.
 	maxTicketNote = 256
 )
 
-// slimTicket keeps the read parts of a ticket's metadata: whether it is an operation's, its renewal,
-// that it lets go, and its owners. All of it means the same as the whole: an owner with a name too long
-// for a real object is cut and stays, a ticket with many owners has several.
+// slimTicket keeps the meaning: whether it is an operation's, its renewal, that it lets go, and its owners.
+// An owner with an impossibly long name is cut, and many owners stay several.
 func slimTicket(t *v1alpha1.VolumeTicket) {
 	t.ManagedFields = nil
 	t.Labels = only(t.Labels, v1alpha1.LabelManagedBy, v1alpha1.LabelOperation)
@@ -41,7 +40,7 @@ func slimTicket(t *v1alpha1.VolumeTicket) {
 	}
 }
 
-// slimOwners are the first owners, and the controller.
+// slimOwners keeps the first owners, and the controller.
 func slimOwners(t *v1alpha1.VolumeTicket) []metav1.OwnerReference {
 	kept := slices.Clone(t.OwnerReferences[:maxTicketOwners])
 	controller := slices.IndexFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller })
@@ -51,7 +50,6 @@ func slimOwners(t *v1alpha1.VolumeTicket) []metav1.OwnerReference {
 	return kept
 }
 
-// only are the entries of a map with these keys.
 func only(of map[string]string, keys ...string) map[string]string {
 	var kept map[string]string
 	for _, key := range keys {

@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/operation"
 )
 
-// owners are as many as n, each different.
 func owners(n int) []metav1.OwnerReference {
 	var all []metav1.OwnerReference
 	for i := range n {
@@ -28,7 +27,6 @@ func owners(n int) []metav1.OwnerReference {
 	return all
 }
 
-// snapshots are owners that can ask for a snapshot.
 func snapshots(n int) []metav1.OwnerReference {
 	all := owners(n)
 	for i := range all {
@@ -37,7 +35,6 @@ func snapshots(n int) []metav1.OwnerReference {
 	return all
 }
 
-// A slimmed ticket means the same as the ticket, and is small with any metadata.
 func TestSlimTicketsSayTheSame(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	asked := metav1.Condition{Type: v1alpha1.TicketYielding, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1000, 0))}
@@ -96,7 +93,7 @@ func TestSlimTicketsSayTheSame(t *testing.T) {
 	}
 }
 
-// An owner that no object can be stays an owner, and becomes none that an object can be.
+// An owner that no object can be must not become a possible owner.
 func TestSlimTicketsKeepTheirOwners(t *testing.T) {
 	long := strings.Repeat("é", 1<<19)
 	for name, owner := range map[string]metav1.OwnerReference{
@@ -121,7 +118,7 @@ func TestSlimTicketsKeepTheirOwners(t *testing.T) {
 	}
 }
 
-// A renewal is kept as far as it counts: 64 characters.
+// A renewal counts up to 64 characters.
 func TestSlimTicketsKeepTheirRenewal(t *testing.T) {
 	for _, character := range []string{"x", "é", "€", "😀"} {
 		ticket := &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationRenewed: strings.Repeat(character, 50_000)}}}

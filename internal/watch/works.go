@@ -9,16 +9,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/operation"
 )
 
-// works are the claims with a driver's operation that their PersistentVolume does not show to be at its
-// end. They are few. All methods are safe for parallel use.
+// works are the few claims with a driver's operation that is not known to have ended. Safe for parallel
+// use.
 type works struct {
 	mu      sync.Mutex
 	of      map[string]*operation.Work
 	changed func()
 }
 
-// follow keeps the work of a changed claim or PersistentVolume. The facts have it already: of the two,
-// the last to be followed sees the other.
+// The facts already have the changed object: of claim and PersistentVolume, the later sees the other.
 func (o *Observer) follow(event ledger.Event, work *operation.Work) {
 	claims := o.feeds[Claims]
 	if claims == nil {
@@ -32,7 +31,7 @@ func (o *Observer) follow(event ledger.Event, work *operation.Work) {
 	}
 }
 
-// set sets a claim's work; nil: none.
+// nil: none.
 func (w *works) set(claim string, work *operation.Work, facts func() ledger.Snapshot) {
 	w.mu.Lock()
 	before := w.of[claim]
@@ -55,7 +54,6 @@ func (w *works) set(claim string, work *operation.Work, facts func() ledger.Snap
 	}
 }
 
-// look looks again at a claim's work after its PersistentVolume has changed.
 func (w *works) look(claim string, facts func() ledger.Snapshot) {
 	w.mu.Lock()
 	work := w.of[claim]
@@ -69,7 +67,7 @@ func (w *works) look(claim string, facts func() ledger.Snapshot) {
 	}
 }
 
-// Works lists the operations that claims ask drivers for: clones and expansions. Read only.
+// Works lists the drivers' operations that claims ask for: clones and expansions. Read only.
 func (o *Observer) Works() []operation.Work {
 	f := o.feeds[Claims]
 	if f == nil {
@@ -84,8 +82,7 @@ func (o *Observer) Works() []operation.Work {
 	return list
 }
 
-// SubscribeWorks has f called whenever Works may have changed; nil ends that. It is called like that of
-// Subscribe.
+// SubscribeWorks has f called whenever Works may have changed; nil ends that. f must return at once.
 func (o *Observer) SubscribeWorks(f func()) {
 	if feed := o.feeds[Claims]; feed != nil {
 		feed.works.mu.Lock()

@@ -17,7 +17,7 @@ func storage(size string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 }
 
-// Only claims larger than their PersistentVolume are kept as operations, in any order of events.
+// Only claims larger than their PersistentVolume are kept as operations.
 func TestWorksAreFew(t *testing.T) {
 	server := apitest.Start(t)
 	claim := func(name, size string) {

@@ -17,8 +17,7 @@ func Spread(pause time.Duration) time.Duration {
 	return pause - time.Duration(rand.Int64N(int64(pause)/4+1))
 }
 
-// Log says in the log that an attempt at a key of a queue failed, and after how
-// long the next one is made.
+// Log logs a failed attempt at a key, and the next pause.
 func Log(ctx context.Context, queue string, key any, err error, pause time.Duration) {
 	logger := klog.FromContext(ctx)
 	if protocol.AttemptEnd(err) == protocol.Stale {

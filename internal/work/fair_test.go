@@ -10,13 +10,11 @@ import (
 	"time"
 )
 
-// tenantOf is the part of a key before the slash.
 func tenantOf(key string) string {
 	tenant, _, _ := strings.Cut(key, "/")
 	return tenant
 }
 
-// Tenants take turns, and the keys of each come in their order, whenever they were added.
 func TestTenantsTakeTurns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -40,8 +38,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 }
 
-// Keys that go ahead come before others that something has touched, and leave them every fourth turn. One
-// that is due already moves up when it goes ahead from then on.
+// Other keys keep every fourth turn.
 func TestSomeGoAhead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

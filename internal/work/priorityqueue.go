@@ -10,18 +10,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/fair"
 )
 
-// share is how many keys are taken for each patient key: patient keys always have that part, and come
-// to an end on the busiest day.
+// share is the keys taken for each patient key, so that patient keys always progress.
 const share = 4
 
 // Rank is how soon a key is processed.
 type Rank int
 
 const (
-	First   Rank = iota // other work stands still until then
-	Ahead               // before others that something has touched
+	First   Rank = iota // other work waits for it
+	Ahead               // before other touched keys
 	Touched             // something has touched it
-	Patient             // it is looked at because everything is
+	Patient             // untouched, in a check of everything
 	ranks
 )
 
@@ -32,8 +31,8 @@ const (
 //	Invariant: asked[k] is the first rank of k's additions since it was last taken
 //	Invariant: k is in one row at most
 type priorityQueue[K comparable] struct {
-	of     func(K) (tenant string, as Rank) // of keys that something has touched
-	adding sync.Mutex                       // held by add, so that two additions do not undo each other
+	of     func(K) (tenant string, as Rank) // of touched keys
+	adding sync.Mutex                       // two additions must not undo each other
 
 	mu    sync.Mutex
 	rows  [ranks]fair.Row[K]
@@ -45,7 +44,6 @@ func newPriorityQueue[K comparable](of func(K) (string, Rank)) *priorityQueue[K]
 	return &priorityQueue[K]{of: of, asked: map[K]Rank{}}
 }
 
-// add puts a key into the queue of these rows.
 func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, as Rank) {
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -57,7 +55,7 @@ func (l *priorityQueue[K]) add(queue workqueue.TypedInterface[K], key K, as Rank
 	queue.Add(key)
 }
 
-// Push implements workqueue.Queue, like the other methods. The queue's own lock is held.
+// The queue's own lock is held.
 func (l *priorityQueue[K]) Push(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +63,7 @@ func (l *priorityQueue[K]) Push(key K) {
 	l.rows[as].Push(tenant, key)
 }
 
-// place is a key's row, and its tenant there. mu is held.
+// mu is held.
 func (l *priorityQueue[K]) place(key K) (as Rank, tenant string) {
 	as, asked := l.asked[key]
 	if asked && as != Touched {
@@ -75,7 +73,6 @@ func (l *priorityQueue[K]) place(key K) (as Rank, tenant string) {
 	return as, tenant
 }
 
-// Touch has a key that is already due move up, if it belongs before where it is.
 func (l *priorityQueue[K]) Touch(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +85,6 @@ func (l *priorityQueue[K]) Touch(key K) {
 	}
 }
 
-// Len is how many keys are due.
 func (l *priorityQueue[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +95,7 @@ func (l *priorityQueue[K]) Len() int {
 	return due
 }
 
-// order is the order in which the rows are asked for a key. One of four keys is a patient key, and one
-// a touched key that does not go ahead, as long as there are any.
+// If present, one of four keys is a patient key, and one a touched key that does not go ahead.
 func (l *priorityQueue[K]) order() [ranks]Rank {
 	switch l.taken % share {
 	case 0:
@@ -111,7 +106,7 @@ func (l *priorityQueue[K]) order() [ranks]Rank {
 	return [ranks]Rank{First, Ahead, Touched, Patient}
 }
 
-// Pop takes the key that is next. There is one.
+// Pop is called only if there is a key.
 func (l *priorityQueue[K]) Pop() K {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// order is in which order a queue takes its keys, once they have all been added.
 func order(t *testing.T, add func(*Queue[string])) []string {
 	t.Helper()
 	var taken []string
@@ -37,8 +36,7 @@ func keys(prefix string, n int) []string {
 	return list
 }
 
-// What can wait holds up nothing that was touched, and gets its share of the work
-// all the same.
+// A key that can wait holds up no touched key, and gets its share of the work.
 func TestLater(t *testing.T) {
 	taken := order(t, func(q *Queue[string]) {
 		for _, k := range keys("any", 100) {
@@ -60,8 +58,6 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// A key that can wait, and is touched, moves up; one that was touched does not
-// wait because it could. Each is taken once.
 func TestTouchedMovesUp(t *testing.T) {
 	taken := order(t, func(q *Queue[string]) {
 		for _, k := range keys("any", 5) {
@@ -78,7 +74,7 @@ func TestTouchedMovesUp(t *testing.T) {
 	}
 }
 
-// What somebody's work waits for comes first, from whichever row, and once; of four turns others have two.
+// First keys have two of four turns, from any row.
 func TestFirst(t *testing.T) {
 	taken := order(t, func(q *Queue[string]) {
 		q.Later("any0")
@@ -99,8 +95,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// What is touched while it is processed is urgent, though it could have waited, in
-// whichever order the two are said.
+// A key touched while it is processed is urgent, in either order.
 func TestTouchedWhileProcessed(t *testing.T) {
 	for name, ask := range map[string]func(*Queue[string], string){
 		"touched first": func(q *Queue[string], key string) { q.Add(key); q.Later(key) },
@@ -135,16 +130,14 @@ func TestTouchedWhileProcessed(t *testing.T) {
 	}
 }
 
-// A key whose time has come (the pause after a failure, a Recheck, the end of a put-off) does not wait behind
-// all that is looked at only because everything is, though it is among those, too: a resync has added it.
-// Nothing else touches it then.
+// A due key does not wait behind a resync that added it, too.
 func TestWhoseTimeHasComeIsNotPatient(t *testing.T) {
 	taken := order(t, func(q *Queue[string]) {
 		for _, k := range keys("any", 100) {
 			q.Later(k)
 		}
 		q.Later("timed")
-		q.later.Add("timed") // as the delaying queue does when the time of an AddAfter has come
+		q.later.Add("timed") // as the delaying queue does when an AddAfter is due
 	})
 	if taken[0] != "timed" {
 		t.Errorf("its time has come, and %d others that nothing has touched are taken before it", slices.Index(taken, "timed"))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package work runs a level-triggered decision for each of many keys: at most
-// one at a time for each key, at once when the key is touched, and later when
-// time or a failure asks for it. It does no I/O of its own.
+// Package work runs a level-triggered decision for each of many keys: at most one at a time per key, at
+// once when the key is touched, and later for time or a failure. It does no I/O.
 package work
 
 import (
@@ -15,33 +14,30 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// Queue runs Process for each key that is added. All methods are safe for
-// parallel use.
+// Queue runs process for each added key. Safe for parallel use.
 type Queue[K comparable] struct {
 	name    string
 	process func(context.Context, K) (time.Duration, error)
-	queue   workqueue.TypedInterface[K]         // of due keys
-	later   workqueue.TypedDelayingInterface[K] // puts a key into queue when its time has come
-	due     *priorityQueue[K]                   // in what order queue is taken from
+	queue   workqueue.TypedInterface[K]         // due keys
+	later   workqueue.TypedDelayingInterface[K] // moves a key into queue at its time
+	due     *priorityQueue[K]                   // the order of queue
 
 	mu       sync.Mutex
 	attempts map[K]protocol.Attempts
 }
 
-// New returns a queue. process decides on a key and carries the decision out; it returns the time until
-// the key is looked at again without a touch, 0 for never. With an error it is also the longest pause.
+// New returns a queue. process returns the time until the key's next run without a touch, 0: never. With an
+// error it is also the longest pause.
 func New[K comparable](name string, process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	return NewInTurns(name, func(K) string { return "" }, process)
 }
 
-// NewInTurns returns a queue that takes the keys of different tenants in turn. of returns a key's
-// tenant: it is called with locks held, and must not call the queue.
+// NewInTurns takes tenants' keys in turn. of is called with locks held, and must not call the queue.
 func NewInTurns[K comparable](name string, of func(K) (tenant string), process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	return NewFair(name, func(key K) (string, Rank) { return of(key), Touched }, process)
 }
 
-// NewFair returns a queue that takes the keys of different tenants in turn. of returns a due key's
-// tenant and rank. It is called with locks held, and must not call the queue.
+// NewFair takes tenants' keys in turn, by rank. of is called with locks held, and must not call the queue.
 func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), process func(context.Context, K) (time.Duration, error)) *Queue[K] {
 	due := newPriorityQueue(of)
 	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: due})
@@ -52,32 +48,29 @@ func NewFair[K comparable](name string, of func(K) (tenant string, as Rank), pro
 	}
 }
 
-// timed is the queue behind a delaying one: it gets a key when its time has come.
 type timed[K comparable] struct {
 	workqueue.TypedInterface[K]
 	due *priorityQueue[K]
 }
 
-// Add implements workqueue.TypedInterface. A key at its time is touched, in any rank before.
 func (q timed[K]) Add(key K) { q.due.add(q.TypedInterface, key, Touched) }
 
 // Add has a key processed at once, also during its wait.
 func (q *Queue[K]) Add(key K) { q.due.add(q.queue, key, Touched) }
 
-// First has a key processed before others; touched and patient keys keep every fourth turn.
+// First puts a key before others; touched and patient keys keep every fourth turn.
 func (q *Queue[K]) First(key K) { q.due.add(q.queue, key, First) }
 
-// Later has an untouched key processed, after the touched ones.
+// Later has an untouched key processed after the touched keys.
 func (q *Queue[K]) Later(key K) { q.due.add(q.queue, key, Patient) }
 
-// MoveUp has a due key whose rank has risen since it was added processed in its new place. It does
-// nothing for other keys.
+// MoveUp moves a due key to its new, higher rank. It ignores other keys.
 func (q *Queue[K]) MoveUp(key K) { q.due.Touch(key) }
 
-// Len is the number of due keys, without those in process.
+// Len counts the due keys, without those in process.
 func (q *Queue[K]) Len() int { return q.queue.Len() }
 
-// Run processes keys until ctx is done, and returns when the last one is.
+// Run processes keys until ctx is done, and returns after the last.
 func (q *Queue[K]) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	for range workers {
@@ -113,7 +106,6 @@ func (q *Queue[K]) next(ctx context.Context) bool {
 	return true
 }
 
-// failed counts an attempt and says how long to pause before the next.
 func (q *Queue[K]) failed(key K, err error) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()

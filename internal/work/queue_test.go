@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// running is a queue that runs; its function says what each attempt returns.
 func running(t *testing.T, workers int, process func(context.Context, string) (time.Duration, error)) *Queue[string] {
 	t.Helper()
 	q := New("test", process)
@@ -28,8 +27,7 @@ func running(t *testing.T, workers int, process func(context.Context, string) (t
 	return q
 }
 
-// A key is processed by one worker at a time, and again if it was touched
-// meanwhile.
+// A key has a single worker; a key touched meanwhile is processed again.
 func TestOneAtATime(t *testing.T) {
 	var mu sync.Mutex
 	busy, most, runs := 0, 0, 0
@@ -61,8 +59,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// A key is looked at again when time or a failure asks for it; a touch does
-// not wait for that.
+// A touch does not wait for the time or the pause.
 func TestAgain(t *testing.T) {
 	began := make(chan int, 10)
 	runs := 0
@@ -102,7 +99,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// What is stale does not count as failed, and success forgets both.
+// Stale does not count as failed; success forgets both.
 func TestAttemptsAreCountedApart(t *testing.T) {
 	const first = 200 * time.Millisecond
 	q := New("test", func(context.Context, string) (time.Duration, error) { return 0, nil })
@@ -122,7 +119,7 @@ func TestAttemptsAreCountedApart(t *testing.T) {
 	}
 }
 
-// However often a key has failed, it is tried again within a minute, and another key's pauses begin anew.
+// A key is retried within a minute, however often it failed.
 func TestPausesAreOfEachKey(t *testing.T) {
 	q := New("test", func(context.Context, string) (time.Duration, error) { return 0, nil })
 	for range 1000 {
@@ -135,7 +132,6 @@ func TestPausesAreOfEachKey(t *testing.T) {
 	}
 }
 
-// When the context is done, keys that wait are not processed any more.
 func TestEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := make(chan string, 10)
@@ -159,7 +155,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// What is due at a time of its own is looked at then, however long it pauses after failures by then.
+// A due key does not wait for its pause after failures.
 func TestPauseEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const due = 10 * time.Second

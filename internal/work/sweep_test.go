@@ -4,7 +4,6 @@ package work
 
 import "testing"
 
-// A few are never looked at; many are, whenever there are twice as many as were left.
 func TestSweep(t *testing.T) {
 	var s Sweep
 	for _, step := range []struct {

@@ -22,7 +22,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// createAttachment creates the VolumeAttachment of a volume at a node.
 func (e *Executor) createAttachment(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	object, err := e.newAttachment(r)
 	if err != nil {
@@ -63,8 +62,7 @@ func (e *Executor) newAttachment(r protocol.Request) (*storagev1.VolumeAttachmen
 	if note != "" {
 		object.Annotations[v1alpha1.AnnotationHolder] = note
 	}
-	// The attacher's first write is included here: for each attach one write less, and one event less
-	// that makes it look twice.
+	// This includes the attacher's first write, and saves a write and an event for each attach.
 	if fact.NodeID != "" && e.config.Observer.AttacherCalls(fact.Driver) {
 		object.Annotations[convert.AnnotationNodeID] = fact.NodeID
 		object.Finalizers = []string{convert.AttacherFinalizer(fact.Driver)}
@@ -82,7 +80,6 @@ func (e *Executor) newAttachment(r protocol.Request) (*storagev1.VolumeAttachmen
 	return nil, fmt.Errorf("%w: no pod names the inline volume any more", errUnfit)
 }
 
-// podsOf iterates over the pods that use a volume.
 func (e *Executor) podsOf(id ledger.VolumeID) iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
 		s := e.snapshot()
@@ -104,7 +101,6 @@ func (e *Executor) podsOf(id ledger.VolumeID) iter.Seq[*corev1.Pod] {
 	}
 }
 
-// annotate writes an annotation of exactly the attachment that is meant.
 func (e *Executor) annotate(ctx context.Context, r protocol.Request, key, value string) (protocol.Answer, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         r.UID,

@@ -62,13 +62,11 @@ func TestCreateAttachment(t *testing.T) {
 			if w.place().Canonical() == nil {
 				t.Error("the ledger does not know it yet")
 			}
-			// An existing one is right as well.
 			must(t, w.Do(t.Context(), creation()))
 		})
 	}
 }
 
-// The creator of an attachment need not confirm it before it reports it.
 func TestReportOfOwnAttachment(t *testing.T) {
 	w := start(t, all(withUser, withNode(nil, nil)), nil)
 	must(t, w.Do(t.Context(), creation()))
@@ -89,8 +87,7 @@ func TestCreateAttachmentOfAnotherVolume(t *testing.T) {
 	}
 }
 
-// A creation without an answer is settled before anything else is decided about the volume: it is
-// there, or it never will be.
+// A creation without an answer is settled before any other decision about the volume.
 func TestCreateAttachmentWithoutAnswer(t *testing.T) {
 	for name, done := range map[string]bool{"it was made": true, "it was not made": false} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +141,7 @@ func TestCreateAttachmentOfInlineVolume(t *testing.T) {
 	isStale(t, w.Do(t.Context(), step))
 }
 
-// An attachment is deleted only at exactly the version of the proofs.
+// Only at the version of the proofs.
 func TestDeleteAttachment(t *testing.T) {
 	w := start(t, withAttachment(nil), nil)
 	old := w.step(rules.DeleteAttachment)
@@ -165,8 +162,7 @@ func TestDeleteAttachment(t *testing.T) {
 	must(t, w.Do(t.Context(), old)) // a missing one counts as deleted
 }
 
-// A consistent list, made after the question, says whether a pod wants the
-// volume.
+// The list must be consistent, and made after the question.
 func TestConfirmUnwanted(t *testing.T) {
 	finished := usingPod("old", "p0", "data")
 	finished.Status.Phase = corev1.PodSucceeded
@@ -254,8 +250,7 @@ func TestConfirmUnwanted(t *testing.T) {
 	}
 }
 
-// A pod may name very many claims that do not exist: they are not read one by one, and one among them
-// that leads to the volume is found all the same.
+// Many nonexistent claims are not read one by one; the one that leads to the volume is found.
 func TestConfirmUnwantedListsManyClaims(t *testing.T) {
 	const many = 300
 	for name, leads := range map[string]bool{"none leads to the volume": false, "one leads to the volume": true} {
@@ -289,7 +284,7 @@ func TestConfirmUnwantedListsManyClaims(t *testing.T) {
 	}
 }
 
-// A list that was asked for before a question came can't answer it.
+// A list that began before a question can't answer it.
 func TestQuestionsShareTheNextList(t *testing.T) {
 	w := start(t, all(withNode(nil, []ledger.VolumeID{data}), withAttachment(nil)), nil)
 	must(t, w.Do(t.Context(), w.step(rules.Unreport)))

@@ -11,29 +11,26 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// batcher puts items for a node that come while a request of that node is under way into the next
-// request. Otherwise a request starts after rest: items of one cause, such as one event about many
-// volumes of a node, come within that. The wait is never longer than that and one request.
+// batcher collects a node's items during a request for the next request. Otherwise a request starts after
+// rest: items of one cause come within that.
 type batcher[T waiter] struct {
 	rest time.Duration
 
 	mu      sync.Mutex
 	pending map[ledger.NodeName][]T
 	busy    map[ledger.NodeName]bool
-	// latest is the context of the last item: a request is for its whole batch, and must not end with
-	// an item that is gone.
+	// latest is the last item's context: a request must outlive items that are gone.
 	latest map[ledger.NodeName]context.Context
 }
 
-// waiter is an item of a batch with a caller that waits for its end.
 type waiter interface {
 	comparable
 	result() chan error
 }
 
-// add queues an item, and waits until a request that began after add has settled it, or ctx is done
-// before one has begun: a stopping caller still gets the outcome of a request under way. send makes the
-// request, in bounded time, and settles every item of a batch.
+// add waits until a request that began after add has settled the item, or ctx is done before a request has
+// begun: a stopping caller still gets a running request's outcome. send makes the request in bounded time,
+// and settles every item.
 func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send func(context.Context, ledger.NodeName, []T)) error {
 	b.mu.Lock()
 	if b.pending == nil {
@@ -58,7 +55,6 @@ func (b *batcher[T]) add(ctx context.Context, node ledger.NodeName, item T, send
 	return <-item.result()
 }
 
-// withdraw takes an item back, if no request has begun for it.
 func (b *batcher[T]) withdraw(node ledger.NodeName, item T) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// entry is an item of a batch that notes when its request began.
 type entry struct {
 	done  chan error
 	began time.Time
@@ -21,8 +20,7 @@ type entry struct {
 
 func (e *entry) result() chan error { return e.done }
 
-// The window in which a node's changes are gathered is the request under way: on a clock that only
-// waits move, a lone change is sent at once, and many that come within a request all share the next.
+// The window is the request under way: a lone change is sent at once, later changes share the next request.
 func TestWindow(t *testing.T) {
 	const answer = 10 * time.Millisecond // of the API server
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +53,6 @@ func TestWindow(t *testing.T) {
 		time.Sleep(time.Hour)
 		sent = nil
 
-		// A change every tenth of a millisecond, for as long as three answers take.
 		var adding sync.WaitGroup
 		for range 300 {
 			adding.Go(func() {
@@ -75,7 +72,6 @@ func TestWindow(t *testing.T) {
 			t.Errorf("a change waited %s for its request, which is longer than a request takes", longest)
 		}
 
-		// Requests at one node do not concern another.
 		adding.Go(func() { add("n1") })
 		synctest.Wait()
 		if waited := add("n2"); waited != 0 {
@@ -89,7 +85,6 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// Items within the rest before a request share it.
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := batcher[*entry]{rest: 2 * time.Millisecond}
@@ -117,8 +112,7 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// A caller that is stopped while its request is under way gets the outcome; without a begun request it
-// waits no longer, and none is made for it.
+// A stopped caller gets the outcome of a begun request; otherwise none is made for it.
 func TestStopDuringTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b batcher[*entry]

@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Beside another controller nothing is written to a node's status: a read
-// proves that the volume is in neither list.
+// A read proves that the volume is in neither list; nothing is written to the status.
 func TestProveAbsent(t *testing.T) {
 	tests := map[string]struct {
 		inUse, attached []ledger.VolumeID
@@ -51,7 +50,6 @@ func TestProveAbsent(t *testing.T) {
 	}
 }
 
-// proved starts with a fully proved attachment.
 func proved(t *testing.T, change func(*write.Config)) (*world, rules.Step) {
 	w := start(t, all(withNode(nil, nil), withAttachment(func(a *storagev1.VolumeAttachment) { a.Finalizers = nil })), change)
 	must(t, w.Do(t.Context(), w.step(rules.ProveAbsent)))
@@ -62,7 +60,7 @@ func proved(t *testing.T, change func(*write.Config)) (*world, rules.Step) {
 	return w, step
 }
 
-// The pods are looked at once more, right before the delete.
+// The pods are read once more right before the delete.
 func TestDeleteWithin(t *testing.T) {
 	w, step := proved(t, nil)
 	must(t, w.Do(t.Context(), step))
@@ -86,7 +84,6 @@ func TestDeleteWithinFindsAPod(t *testing.T) {
 	w.writes()
 }
 
-// When the time is over, nothing is sent.
 func TestDeleteWithinItsTime(t *testing.T) {
 	w, step := proved(t, nil)
 	step.Within = time.Millisecond
@@ -101,8 +98,6 @@ func TestDeleteWithinItsTime(t *testing.T) {
 	w.writes()
 }
 
-// A delete that the API server takes long for is given up when the time is over,
-// however long other writes may take.
 func TestDeleteWithinEndsInItsTime(t *testing.T) {
 	w, step := proved(t, func(c *write.Config) { c.Timeout = time.Hour })
 	step.Within = 200 * time.Millisecond

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// errNotSent says that a request was not made.
 var errNotSent = errors.New("not sent")
 
-// bounded gives a request its deadline: the timeout, the end of the lease, or until, if set, the
-// earliest of them. An earlier end of ctx does not end the request.
+// bounded sets the earliest deadline: the timeout, the end of the lease, or until, if set. An earlier end
+// of ctx does not end the request.
 func (e *Executor) bounded(ctx context.Context, until time.Time) (context.Context, context.CancelFunc, error) {
 	now := e.config.Now()
 	deadline := now.Add(e.config.Timeout)
@@ -31,13 +30,12 @@ func (e *Executor) bounded(ctx context.Context, until time.Time) (context.Contex
 	return ctx, cancel, nil
 }
 
-// call makes one request within its deadline, in its turn. A sent request goes on when ctx is done: the
-// API server might carry it out after the lease was handed over.
+// call makes one request in its turn. A sent request goes on when ctx is done: the API server might carry
+// it out after the lease was handed over.
 func call[T any](ctx context.Context, e *Executor, until time.Time, request func(context.Context) (T, error)) (T, error) {
 	return callIn(ctx, e, e.config.Turn, until, request)
 }
 
-// callIn is call with a turn of its own.
 func callIn[T any](ctx context.Context, e *Executor, turn func(context.Context) error, until time.Time, request func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := turn(ctx); err != nil {
@@ -58,7 +56,6 @@ func callIn[T any](ctx context.Context, e *Executor, turn func(context.Context) 
 	return answer, err
 }
 
-// unanswered is until when requests that got no answer may have an effect.
 type unanswered struct {
 	mu    sync.Mutex
 	until time.Time
@@ -72,19 +69,17 @@ func (u *unanswered) extend(until time.Time) {
 	}
 }
 
-// OutlastUnanswered is how long a request without an answer may still have an effect: the API server
-// knows the timeout as well. 0 or less: none may. Before a hand-over of the lease this time has to
-// pass, once nothing calls Do any more.
+// OutlastUnanswered is how long a request without an answer may still have an effect; 0 or less: none may.
+// Before a hand-over of the lease this time must pass, after the last call of Do.
 func (e *Executor) OutlastUnanswered() time.Duration {
 	e.unsettled.mu.Lock()
 	defer e.unsettled.mu.Unlock()
 	return e.unsettled.until.Sub(e.config.Now())
 }
 
-// margin is the part of the timeout that is added to the API server's own limit when a request is
-// outlasted: for the way there.
+// margin is the timeout's part that is added for the way.
 const margin = 10
 
-// outlast is for how long a request without an answer may still have an effect: the
-// API server was told the timeout, which begins when the request arrives.
+// outlast is how long a request may have an effect: the API server's timeout begins when the request
+// arrives.
 func (e *Executor) outlast() time.Duration { return e.config.Timeout + e.config.Timeout/margin }

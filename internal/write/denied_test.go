@@ -19,8 +19,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// policyDenied is what kube-apiserver answers where a ValidatingAdmissionPolicy denies a
-// request and names no reason (admission/plugin/policy/validating/dispatcher.go).
+// policyDenied is kube-apiserver's answer without a reason
+// (admission/plugin/policy/validating/dispatcher.go).
 func policyDenied() error {
 	message := "ValidatingAdmissionPolicy 'theirs' with binding 'theirs' denied request: no"
 	denied := apierrors.NewForbidden(corev1.Resource("nodes"), "n1", errors.New(message))
@@ -29,18 +29,16 @@ func policyDenied() error {
 	return denied
 }
 
-// webhookDenied is its answer when a webhook denies with a code.
 func webhookDenied(code int32, reason metav1.StatusReason) error {
 	return webhookerrors.ToStatusErr("theirs.example.com", &metav1.Status{Code: code, Reason: reason, Message: "no"})
 }
 
-// testFailed is its answer when a test of a JSON Patch fails (endpoints/handlers/patch.go).
+// A failed JSON Patch test (endpoints/handlers/patch.go).
 func testFailed() error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value /metadata/uid failed: test failed", 0, false)
 }
 
-// A denial will be repeated: it is no reason to decide again at once, as a failed precondition of ours
-// is.
+// A denial will repeat: unlike our failed precondition, it is no reason to decide again at once.
 func TestDeniedWrites(t *testing.T) {
 	for name, denied := range map[string]error{
 		"a policy":                          policyDenied(),
@@ -68,8 +66,7 @@ func TestDeniedWrites(t *testing.T) {
 	}
 }
 
-// A webhook that answers the deletion of a ticket with 404 does not make it gone: its
-// slots count.
+// A webhook's 404 does not make a ticket gone: its slots count.
 func TestDeniedDeletionOfTicket(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
 	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, nil)

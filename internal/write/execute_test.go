@@ -29,7 +29,6 @@ import (
 
 var data = ledger.VolumeID{Driver: "d", Handle: "data"}
 
-// world is a server with a node and a volume, observed, and an Executor on it.
 type world struct {
 	*write.Executor
 	t        *testing.T
@@ -38,7 +37,6 @@ type world struct {
 	touched  chan struct{}
 }
 
-// start starts an Executor after set-up has put its objects.
 func start(t *testing.T, setUp func(*apitest.Server), change func(*write.Config)) *world {
 	t.Helper()
 	server := apitest.Start(t)
@@ -82,18 +80,15 @@ func start(t *testing.T, setUp func(*apitest.Server), change func(*write.Config)
 	return w
 }
 
-// WriteTicketStatus writes a ticket's status unchanged.
 func (w *world) WriteTicketStatus(ctx context.Context, object *v1alpha1.VolumeTicket) error {
 	fact := convert.Ticket(object)
 	return w.Carry(ctx, protocol.Write(&fact), func(protocol.Request) (*v1alpha1.VolumeTicket, error) { return object, nil })
 }
 
-// DeleteTicket ends a ticket.
 func (w *world) DeleteTicket(ctx context.Context, t *ledger.Ticket) error {
 	return w.Carry(ctx, protocol.Ending(t), nil)
 }
 
-// until waits for what the ledger says.
 func (w *world) until(what string, holds func(ledger.Snapshot) bool) {
 	w.t.Helper()
 	late := time.After(30 * time.Second)
@@ -107,7 +102,6 @@ func (w *world) until(what string, holds func(ledger.Snapshot) bool) {
 	}
 }
 
-// writes fails unless exactly these writes were made, in this order.
 func (w *world) writes(want ...string) {
 	w.t.Helper()
 	if got := w.server.Writes(); !slices.Equal(got, want) {
@@ -128,7 +122,6 @@ func (w *world) place() *ledger.VolumeOnNode {
 	return w.observer.Snapshot().Volume(data).OnNode("n1")
 }
 
-// step makes a step about the known volume at n1.
 func (w *world) step(do rules.Kind) rules.Step {
 	step := rules.Step{Kind: do, Volume: data, Node: "n1", Attachment: ledger.AttachmentName(data, "n1")}
 	s := w.observer.Snapshot()
@@ -152,7 +145,6 @@ func persistentVolume(handle string) *corev1.PersistentVolume {
 	}
 }
 
-// withNode puts node n1, with these volumes in use and attached.
 func withNode(inUse, attached []ledger.VolumeID) func(*apitest.Server) {
 	return func(s *apitest.Server) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}}
@@ -166,7 +158,6 @@ func withNode(inUse, attached []ledger.VolumeID) func(*apitest.Server) {
 	}
 }
 
-// withAttachment puts the attachment of the volume at n1.
 func withAttachment(change func(*storagev1.VolumeAttachment)) func(*apitest.Server) {
 	return func(s *apitest.Server) {
 		a := &storagev1.VolumeAttachment{
@@ -206,7 +197,6 @@ func boundClaim(name, pv string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// withUser puts a pod at n1 that uses the volume.
 func withUser(s *apitest.Server) {
 	s.Put("persistentvolumeclaims", boundClaim("data", "pv-data"))
 	s.Put("pods", usingPod("db", "p1", "data"))
@@ -226,7 +216,6 @@ func isStale(t *testing.T, err error) {
 	}
 }
 
-// A write is begun only when its deadline lies inside the lease.
 func TestLease(t *testing.T) {
 	lease := time.Now().Add(-time.Second)
 	w := start(t, all(withUser, withNode(nil, nil), withAttachment(nil)), func(c *write.Config) {

@@ -19,15 +19,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/watch"
 )
 
-// ErrNoLease says that a write was not begun, because its deadline would lie
-// outside the lease.
+// ErrNoLease says that a write was not begun: its deadline would lie outside the lease.
 var ErrNoLease = errors.New("the leader's lease is over")
 
-// Config is what an Executor works with.
+// Config is an Executor's environment.
 type Config struct {
-	// Kube and Moorage are the clients to write with. Their own timeout should
-	// be Timeout, which they tell the API server, and they should not limit
-	// their rate: a request that waits its turn would use up its time.
+	// Kube and Moorage write. Their timeout should be Timeout. They should not limit their rate: a request
+	// that waits its turn would use up its time.
 	Kube    kubernetes.Interface
 	Moorage client.Interface
 	// Observer knows the objects, and takes in answers.
@@ -38,16 +36,15 @@ type Config struct {
 	Timeout time.Duration
 	// Turn waits until another request may be made; nil: at once.
 	Turn func(context.Context) error
-	// Background is Turn for lists, page by page. Nil: as Turn.
+	// Background is Turn for each page of a list. Nil: as Turn.
 	Background func(context.Context) error
 	// Lease says until when this process may write; nil: for ever.
 	Lease func() time.Time
-	// Now is the clock; time.Now when nil.
+	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Epoch is this term's number: it is written into tickets with every
-	// decision, and rises from leader to leader.
+	// Epoch is this term's number, written with every decision on a ticket. It rises from leader to leader.
 	Epoch int64
-	// Token makes the values of the annotations that mark an attachment as confirmed. No two may be equal, in any process.
+	// Token makes confirmation marks for attachments, unequal across all processes.
 	Token func() string
 }
 
@@ -69,8 +66,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Executor executes steps. It remembers what protocol does, which requests of a node
-// are under way, and until when those without an answer may have an effect.
+// Executor executes steps. It remembers requests under way, and until when those without an answer may have
+// an effect.
 type Executor struct {
 	config    Config
 	unsettled unanswered
@@ -82,15 +79,14 @@ type Executor struct {
 	looks     batcher[*shared] // at a Node
 	holds     holdTurns
 	lines     lineages
-	// droppedBoot: that the API server drops the bootID of holds is said once.
+	// reported once
 	droppedBoot sync.Once
 }
 
-// nodeRest is how long the patch of a Node's status waits for others that have its cause.
+// nodeRest is a Node patch's wait for others of its cause.
 const nodeRest = 2 * time.Millisecond
 
-// New returns an Executor for one term of leadership: a new term starts
-// without memories.
+// New returns an Executor for one term of leadership, without memories.
 func New(config Config) (*Executor, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("execute: %w", err)
@@ -112,7 +108,7 @@ func New(config Config) (*Executor, error) {
 	return e, nil
 }
 
-// Do executes a step and returns when its effect is known to the ledger.
+// Do executes a step and returns when the ledger knows its effect.
 func (e *Executor) Do(ctx context.Context, step rules.Step) error {
 	if err := e.run(ctx, running{Task: protocol.Do(step)}); err != nil {
 		return fmt.Errorf("%s of %s: %w", step.Kind, step.Volume, err)

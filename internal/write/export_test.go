@@ -21,7 +21,7 @@ func (e *Executor) Asking(t *testing.T, node ledger.NodeName, n int) {
 	waitFor(t, &e.lists, node, n)
 }
 
-// HoldWriters returns when n writes of a volume's hold are under way or wait for that.
+// HoldWriters returns when n writes of a volume's hold are under way or wait.
 func (e *Executor) HoldWriters(t *testing.T, v ledger.VolumeID, n int) {
 	t.Helper()
 	eventually(t, func() int {

@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A stopping leader gets the outcome of a write under way: a write that is given up could land after
-// the next leader has looked.
+// A write that is given up could land after the next leader has looked.
 func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
 	for name, test := range map[string]struct {
 		setUp func(*apitest.Server)
@@ -55,7 +54,6 @@ func TestStopGivesUpNoWriteUnderWay(t *testing.T) {
 	}
 }
 
-// A hand-over knows for how long a write without an answer may have an effect.
 func TestUnsettled(t *testing.T) {
 	const timeout = 7 * time.Second
 	now := time.Now()

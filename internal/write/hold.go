@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// writeHold creates a VolumeHold, or replaces it at exactly the version that was
-// decided on.
+// writeHold creates a VolumeHold, or replaces exactly the decided version.
 func (e *Executor) writeHold(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	fact, _ := r.Fact.(ledger.HoldSeen)
 	hold := fact.Hold
@@ -43,15 +42,14 @@ func (e *Executor) writeHold(ctx context.Context, r protocol.Request) (protocol.
 	e.config.Events.HoldChanged(old, written, e.boundClaim(claim, hold.PVs))
 	e.tellDroppedBoot(ctx, object, written)
 	if lost := len(object.Status.Fenced) - len(written.Status.Fenced); lost > 0 {
-		// The write is known; the forced detach that follows must not begin.
+		// The write is known; the forced detach after it must not begin.
 		return protocol.Answer{Result: protocol.Refused, Facts: answer.Facts}, fmt.Errorf(
 			"the API server dropped status.fenced of VolumeHold %s: its CustomResourceDefinition is older than this controller, and nothing can be detached by force: apply the definitions of this release", object.Name)
 	}
 	return answer, nil
 }
 
-// dropHold deletes a VolumeHold at exactly the version that was decided on. If the hold had something to report,
-// that is over.
+// dropHold deletes exactly the decided version. The hold's reports then end.
 func (e *Executor) dropHold(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	old, known := e.config.Observer.Hold(r.Volume)
 	var pvs []string
@@ -67,8 +65,8 @@ func (e *Executor) dropHold(ctx context.Context, r protocol.Request) (protocol.A
 	return answer, err
 }
 
-// tellDroppedBoot says once a term that the API server drops holders' bootIDs. Volumes
-// are attached and mounted all the same (ledger.HoldBoots).
+// tellDroppedBoot says once a term that the API server drops holders' bootIDs. Volumes are attached and
+// mounted all the same.
 func (e *Executor) tellDroppedBoot(ctx context.Context, sent, written *v1alpha1.VolumeHold) {
 	if sent.Status.Holder == nil || sent.Status.Holder.BootID == "" || written.Status.Holder != nil && written.Status.Holder.BootID != "" {
 		return
@@ -81,14 +79,12 @@ func (e *Executor) tellDroppedBoot(ctx context.Context, sent, written *v1alpha1.
 
 var errOldDefinition = errors.New("the CustomResourceDefinition of VolumeHolds is older than this controller")
 
-// untracked stops the API server's tracking of field managers for an object, like an update that sets
-// managedFields to one empty entry. Only the controller writes holds, and always as a whole, and
-// tracking is a third of the API server's CPU for an update. Creations are always tracked, and status
-// subresources can't end it.
+// untracked stops the API server's tracking of field managers, like an update that sets managedFields to
+// one empty entry. Only the controller writes holds, always whole, and tracking is a third of an update's
+// CPU. Creations are always tracked, and status subresources can't end it.
 func untracked() []metav1.ManagedFieldsEntry { return []metav1.ManagedFieldsEntry{{}} }
 
-// boundClaim is the claim that people know a volume by (ledger.Snapshot.ClaimOf); nil if it is gone, or
-// another claim by now.
+// boundClaim is the claim for messages (ledger.Snapshot.ClaimOf); nil if it is gone or replaced.
 func (e *Executor) boundClaim(key ledger.ClaimKey, pvs []string) *ledger.Claim {
 	claim := e.snapshot().Claim(key)
 	if claim == nil || !slices.Contains(pvs, claim.PersistentVolume) {

@@ -11,21 +11,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// holdTurns has the writes of each volume's VolumeHold follow one another: grants and the plans
-// of volumes both write it. Safe for parallel use.
+// holdTurns serializes the writes of each VolumeHold. Safe for parallel use.
 type holdTurns struct {
 	mu  sync.Mutex
 	all map[ledger.VolumeID]*holdTurn
 }
 
-// holdTurn is one volume's: the caller that has put an element into taken writes.
+// The writer has put an element into taken.
 type holdTurn struct {
 	taken  chan struct{} // of capacity 1
-	wanted int           // writers that write or wait
+	wanted int           // with the current writer
 }
 
-// take waits until no other write of a volume's hold is under way. over must be called at the end of
-// this write. Its error is the cause of ctx's end.
+// take waits for another write of the hold. Call over after this write. Its error is ctx's cause.
 func (t *holdTurns) take(ctx context.Context, v ledger.VolumeID) (over func(), err error) {
 	t.mu.Lock()
 	if t.all == nil {
@@ -58,8 +56,8 @@ func (t *holdTurns) leave(v ledger.VolumeID, own *holdTurn) {
 	}
 }
 
-// putHold writes a hold in its turn. If the hold has another version than the decision's, the API
-// server would refuse the write: nothing is sent.
+// If the hold has another version than the decision's, nothing is sent: the API server would refuse the
+// write.
 func (e *Executor) putHold(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	over, err := e.holds.take(ctx, r.Volume)
 	if err != nil {

@@ -12,19 +12,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// maxLineage bounds the versions of a Node that are remembered.
 const maxLineage = 64
 
 // lineages remembers, for each Node, versions that differ only by this process's own patches of
-// volumesAttached. A rule of force that held at one of them holds at the newest: no rule depends on
-// other volumes in volumesAttached. Safe for parallel use.
+// volumesAttached. A rule of force that held at one of them holds at the newest: no rule depends on other
+// volumes there. Safe for parallel use.
 type lineages struct {
 	mu  sync.Mutex
 	all map[ledger.NodeName][]string // the newest last
 }
 
-// patched notes the result of a patch of a Node. It counts only if the patch tested the version of the
-// Node, so that no other write came between, and changed nothing else.
+// patched counts a patch only if it tested the Node's version, so that no other write came between, and
+// changed nothing else.
 func (l *lineages) patched(was, is ledger.NodeState, p protocol.NodePatch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +45,7 @@ func (l *lineages) patched(was, is ledger.NodeState, p protocol.NodePatch) {
 	l.all[was.Name] = slices.Clone(line[max(0, len(line)-maxLineage):])
 }
 
-// atNewest is a change of the known Node: a change by a rule that held at an earlier version names the
-// newest version if only own patches lie between.
+// atNewest moves a rule's change to the newest version, if only own patches lie between.
 func (l *lineages) atNewest(node ledger.NodeState, c protocol.Change) protocol.Change {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +56,6 @@ func (l *lineages) atNewest(node ledger.NodeState, c protocol.Change) protocol.C
 	return c
 }
 
-// prune forgets the Nodes that exist no more.
 func (l *lineages) prune(s ledger.Snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,8 +65,6 @@ func (l *lineages) prune(s ledger.Snapshot) {
 	})
 }
 
-// sameButReported says whether two states of a Node differ in nothing but their versions and
-// volumesAttached.
 func sameButReported(a, b ledger.NodeState) bool {
 	same := maps.Equal(a.Labels, b.Labels)
 	a.Version, a.Reported, a.Labels = b.Version, b.Reported, b.Labels

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// A rule that held at an earlier version of a Node holds at the newest only if nothing but own patches
-// lies between, each of which tested its version.
+// A rule holds at a newer Node only if nothing but own tested patches lies between.
 func TestLineage(t *testing.T) {
 	node := func(version string, change func(*ledger.NodeState)) ledger.NodeState {
 		n := ledger.NodeState{Name: "n1", UID: "u", Version: version, OutOfService: true, Labels: map[string]string{}}
@@ -64,7 +63,6 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// Deleted Nodes are forgotten.
 func TestLineageOfGoneNodes(t *testing.T) {
 	l, facts := lineages{}, ledger.New()
 	for _, name := range []ledger.NodeName{"n1", "n2", "n3"} {

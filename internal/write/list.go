@@ -18,12 +18,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// listPage is how many objects are read at a time.
 const listPage = 500
 
-// list reads all objects of a kind consistently, once for all simultaneous requests for that kind: many
-// volumes that go at once need one list. The answer has the objects that may be of the request's
-// volume, or all without one.
+// list reads all objects of a kind consistently, once for all simultaneous requests. The answer has the
+// objects that may be of the request's volume, or all without one.
 func (e *Executor) list(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	namespace := r.Key
 	r.Key = r.Object.String() // shared by the requests
@@ -60,8 +58,8 @@ func (e *Executor) list(ctx context.Context, r protocol.Request) (protocol.Answe
 	}
 }
 
-// answerAll lists once, each page in its turn, and answers each of a batch with its volume's objects.
-// Each object is looked at once, for any number of requests: of returns its fact and its volume.
+// answerAll lists once, each page in its turn, and answers each request with its volume's objects. of
+// returns an object's fact and volume.
 func answerAll[T any, O interface {
 	*T
 	runtime.Object
@@ -98,10 +96,9 @@ func answerAll[T any, O interface {
 	}
 }
 
-// findings are the results of a list for each of its requests.
 type findings struct {
 	facts  [][]ledger.Event
-	asking map[ledger.VolumeID][]int // by the volume that they ask about; the zero one: about all
+	asking map[ledger.VolumeID][]int // the zero volume: about all
 }
 
 func newFindings(volumes []ledger.VolumeID) findings {
@@ -112,7 +109,7 @@ func newFindings(volumes []ledger.VolumeID) findings {
 	return f
 }
 
-// add hands an object of a volume to the requests for it. It returns whether there is one.
+// add returns whether there is a request.
 func (f findings) add(fact ledger.Event, volume ledger.VolumeID) bool {
 	who := f.asking[ledger.VolumeID{}]
 	if !volume.IsZero() {
@@ -124,7 +121,6 @@ func (f findings) add(fact ledger.Event, volume ledger.VolumeID) bool {
 	return len(who) > 0
 }
 
-// volumesOf are the volumes that a batch asks about.
 func volumesOf(batch []*shared) []ledger.VolumeID {
 	list := make([]ledger.VolumeID, len(batch))
 	for i, item := range batch {
@@ -133,7 +129,6 @@ func volumesOf(batch []*shared) []ledger.VolumeID {
 	return list
 }
 
-// ticketOf is for tickets, which are of no one volume.
 func ticketOf(t *v1alpha1.VolumeTicket) (ledger.Event, ledger.VolumeID) {
 	return ticketFact(t), ledger.VolumeID{}
 }
@@ -146,12 +141,10 @@ func (e *Executor) ticketsPage(ctx context.Context, options metav1.ListOptions) 
 	return list.Items, list.Continue, nil
 }
 
-// claimOf is for claims, which are of no one volume.
 func claimOf(c *corev1.PersistentVolumeClaim) (ledger.Event, ledger.VolumeID) {
 	return convert.Claim(c), ledger.VolumeID{}
 }
 
-// claimsPage reads the claims of a namespace.
 func (e *Executor) claimsPage(namespace string) func(context.Context, metav1.ListOptions) ([]corev1.PersistentVolumeClaim, string, error) {
 	return func(ctx context.Context, options metav1.ListOptions) ([]corev1.PersistentVolumeClaim, string, error) {
 		list, err := e.config.Kube.CoreV1().PersistentVolumeClaims(namespace).List(ctx, options)
@@ -162,7 +155,6 @@ func (e *Executor) claimsPage(namespace string) func(context.Context, metav1.Lis
 	}
 }
 
-// nodeOf is for Nodes, which are of no one volume.
 func nodeOf(n *corev1.Node) (ledger.Event, ledger.VolumeID) {
 	return convert.Node(n), ledger.VolumeID{}
 }
@@ -197,7 +189,7 @@ func (e *Executor) volumesPage(ctx context.Context, options metav1.ListOptions) 
 }
 
 func volumeOf(object *corev1.PersistentVolume) (ledger.Event, ledger.VolumeID) {
-	pv, _ := convert.PersistentVolume(object) // one with a broken source is of no volume
+	pv, _ := convert.PersistentVolume(object) // a broken source: of no volume
 	return pv, pv.Volume
 }
 
@@ -209,8 +201,7 @@ func (e *Executor) attachmentsPage(ctx context.Context, options metav1.ListOptio
 	return list.Items, list.Continue, nil
 }
 
-// namesAt are the names of the VolumeAttachments that some volumes lead to, worked out once
-// for each node that an attachment is at.
+// namesAt are the names of some volumes' VolumeAttachments, computed once per node.
 type namesAt struct {
 	volumes []ledger.VolumeID
 	known   map[ledger.NodeName]map[string]ledger.VolumeID

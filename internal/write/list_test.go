@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// A list that many volumes share costs its objects and those volumes together, not one times the other;
-// and each is answered with its own.
+// The cost is the list's objects plus its volumes, not their product.
 func TestListForMany(t *testing.T) {
 	volume := func(i int) ledger.VolumeID { return ledger.VolumeID{Driver: "disk", Handle: fmt.Sprint(i)} }
 	list := func(objects, asking int) (f findings) {

@@ -37,7 +37,6 @@ func attached(n *corev1.Node) []ledger.VolumeID {
 	return list
 }
 
-// A volume leaves volumesAttached in a write that proves it is not in use.
 func TestUnreport(t *testing.T) {
 	w := start(t, all(withNode([]ledger.VolumeID{other}, []ledger.VolumeID{other, data}), withAttachment(nil)), nil)
 	must(t, w.Do(t.Context(), w.step(rules.Unreport)))
@@ -61,7 +60,7 @@ func TestUnreport(t *testing.T) {
 	}
 }
 
-// A volume in neither list is proved all the same: by a patch that only tests.
+// A volume in neither list is proved by a patch that only tests.
 func TestUnreportProvesWithoutWriting(t *testing.T) {
 	w := start(t, all(withNode(nil, nil), withAttachment(nil)), nil)
 	before := w.node().ResourceVersion
@@ -75,8 +74,7 @@ func TestUnreportProvesWithoutWriting(t *testing.T) {
 	}
 }
 
-// Between decision and write, something changes: nothing is written, and what
-// changed is known when the step returns.
+// Nothing is written, and the change is known when the step returns.
 func TestUnreportIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.Node)
@@ -121,7 +119,7 @@ func TestUnreportIsRefused(t *testing.T) {
 	}
 }
 
-// Under a rule of force the version of the Node is proved, and use is not.
+// A rule of force proves the Node's version, not the use.
 func TestForcedUnreport(t *testing.T) {
 	w := start(t, all(withNode([]ledger.VolumeID{data}, []ledger.VolumeID{data}), withAttachment(nil)), nil)
 	step := w.step(rules.Unreport)
@@ -142,7 +140,7 @@ func TestForcedUnreport(t *testing.T) {
 	}
 }
 
-// A Node that does not exist has nothing in its status: proved by a read.
+// A read proves it.
 func TestUnreportWithoutNode(t *testing.T) {
 	w := start(t, withAttachment(nil), nil)
 	must(t, w.Do(t.Context(), w.step(rules.Unreport)))
@@ -150,7 +148,6 @@ func TestUnreportWithoutNode(t *testing.T) {
 		t.Errorf("proof %+v", w.place().Proof)
 	}
 	w.writes()
-	// It comes back before the next one.
 	w.server.Intercept(func(r apitest.Request, serve func()) error {
 		if r.Verb == "get" && r.Resource == "nodes" {
 			withNode(nil, []ledger.VolumeID{data})(w.server)
@@ -163,8 +160,7 @@ func TestUnreportWithoutNode(t *testing.T) {
 	isStale(t, w.Do(t.Context(), step))
 }
 
-// A Report without an answer is settled before anything else is written to its node: it is there, or it
-// never will be. An Unreport need not be, because it proves its point at any time.
+// A Report without an answer is settled before other writes to its node. An Unreport need not be.
 func TestReportWithoutAnswer(t *testing.T) {
 	for do, settled := range map[rules.Kind]bool{rules.Report: true, rules.Unreport: false} {
 		t.Run(do.String(), func(t *testing.T) {
@@ -190,7 +186,7 @@ func TestReportWithoutAnswer(t *testing.T) {
 	}
 }
 
-// Changes that come while a node's patch is under way go into the next.
+// Changes during a node's patch go into the next patch.
 func TestChangesOfANodeShareAPatch(t *testing.T) {
 	w := start(t, all(withNode(nil, []ledger.VolumeID{other}), withAttachment(nil)), nil)
 	step := func(do rules.Kind, v ledger.VolumeID) rules.Step {
@@ -226,9 +222,7 @@ func TestChangesOfANodeShareAPatch(t *testing.T) {
 	}
 }
 
-// Volumes that are taken from a node by force leave volumesAttached by two patches, the first and the
-// later ones together, though that patch has made another version of the Node. If another component has
-// written the Node, the rule is judged again.
+// Forced volumes leave by two patches. If another component wrote the Node, the rule is judged again.
 func TestForcedChangesOfANodeShareAPatch(t *testing.T) {
 	volumes := []ledger.VolumeID{data, other, third}
 	for name, elsewhere := range map[string]bool{"nobody else writes": false, "somebody else writes": true} {
@@ -288,8 +282,7 @@ func TestForcedChangesOfANodeShareAPatch(t *testing.T) {
 	}
 }
 
-// Before a volume is put into volumesAttached, its attachment is confirmed,
-// unless this process made or confirmed it and has not deleted it since.
+// The attachment is confirmed, unless this process made or confirmed it and has not deleted it since.
 func TestReport(t *testing.T) {
 	w := start(t, all(withNode(nil, nil), withAttachment(nil)), nil)
 	must(t, w.Do(t.Context(), w.step(rules.Report)))
@@ -327,7 +320,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// The delete that was in flight comes first: nothing is reported.
+// The delete in flight comes first.
 func TestReportOfWhatIsBeingDeleted(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"deleted": func(w *world) {

@@ -14,8 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// askNode asks a node's moorage-node for a fresh look: it changes the spec of a NodeMountReport, at exactly its
-// UID and version.
+// askNode asks moorage-node for a fresh look by a change of a NodeMountReport's spec, at exactly its UID
+// and version.
 func (e *Executor) askNode(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": r.UID, "resourceVersion": r.Version},

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// A node is asked at the read version, and its report stays; the question is known at once.
 func TestAskNode(t *testing.T) {
 	w := start(t, func(s *apitest.Server) {
 		withUser(s)

@@ -24,8 +24,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Holds change by compare-and-swap: of two decisions on the same version one is refused, and knows the
-// other's write.
+// Holds change by compare-and-swap; the loser knows the other's write.
 func TestWriteHold(t *testing.T) {
 	w := start(t, nil, nil)
 	write := func(expect string, node ledger.NodeName, transitions int64) error {
@@ -56,8 +55,7 @@ func TestWriteHold(t *testing.T) {
 	w.until("the hold is gone", func(s ledger.Snapshot) bool { v := s.Volume(data); return v == nil || v.Hold == nil })
 }
 
-// A grant and a plan that decided on the same version of a hold write it one by one: a write that the
-// API server would refuse is not sent.
+// A write that the API server would refuse is not sent.
 func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 	w := start(t, nil, nil)
 	write := func(node ledger.NodeName) error {
@@ -96,8 +94,7 @@ func TestHoldIsNotWrittenOnOldFacts(t *testing.T) {
 	w.HoldWriters(t, data, 0)
 }
 
-// An older definition drops the record of a forced detach. The write fails then, and
-// says what to do: without the record, the detach must not follow.
+// An older definition drops the fence: the write fails with a remedy, and the detach must not follow.
 func TestWriteHoldWithAnOlderDefinition(t *testing.T) {
 	w := start(t, nil, nil)
 	w.server.Unknown("volumeholds", "fenced")
@@ -113,8 +110,7 @@ func TestWriteHoldWithAnOlderDefinition(t *testing.T) {
 	}
 }
 
-// An older definition drops the holder's boot. The write stands, the dropped fields are known, and it
-// is logged at error level once.
+// An older definition drops the boot: the write stands, and one error is logged.
 func TestDroppedBootIsSaidOnce(t *testing.T) {
 	w := start(t, nil, nil)
 	w.server.Unknown("volumeholds", "holder.bootID")
@@ -152,7 +148,6 @@ func ticketObject() *v1alpha1.VolumeTicket {
 	}
 }
 
-// A policy's status is written at exactly the version that was decided on.
 func TestWritePolicyStatus(t *testing.T) {
 	w := start(t, func(s *apitest.Server) {
 		s.Put("attachpolicies", &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"},
@@ -173,8 +168,7 @@ func TestWritePolicyStatus(t *testing.T) {
 	}
 }
 
-// A claim that is read before a ticket loses its grant counts at once, however far the informer
-// is, and none is taken back for want of an answer.
+// A claim read before a ticket loses its grant counts at once; without an answer none is lost.
 func TestRefusalReadsTheClaim(t *testing.T) {
 	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, nil)
 	w.server.Lag(true)
@@ -204,7 +198,6 @@ func TestRefusalReadsTheClaim(t *testing.T) {
 	}
 }
 
-// A ticket is granted at exactly the version that was decided on.
 func TestTickets(t *testing.T) {
 	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
 	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, nil)
@@ -233,7 +226,7 @@ func TestTickets(t *testing.T) {
 	isStale(t, w.WriteTicketStatus(t.Context(), granted))
 }
 
-// A grant without an answer is settled before the next is decided.
+// A grant without an answer is settled before the next decision.
 func TestTicketStatusWithoutAnswer(t *testing.T) {
 	w := start(t, func(s *apitest.Server) { s.Put("volumetickets", ticketObject()) }, func(c *write.Config) { c.Timeout = time.Second })
 	id := ledger.TicketID{Namespace: "shop", Name: "p1"}
@@ -253,7 +246,7 @@ func TestTicketStatusWithoutAnswer(t *testing.T) {
 	}
 }
 
-// One patch carries annotation and condition, and reaches only that pod.
+// A single patch carries annotation and condition, to that pod only.
 func TestPublishPod(t *testing.T) {
 	pod := usingPod("db", "p1", "data")
 	pod.Annotations = map[string]string{"theirs": "stays"}
@@ -267,7 +260,6 @@ func TestPublishPod(t *testing.T) {
 	if got.Annotations["theirs"] != "stays" || got.Annotations[v1alpha1.AnnotationVolumeStatus] != "{}" || len(got.Status.Conditions) != 2 {
 		t.Errorf("annotations %v, conditions %v", got.Annotations, got.Status.Conditions)
 	}
-	// A message that is over goes: an empty one replaces it.
 	waits := status
 	waits.Condition.Status, waits.Condition.Message = corev1.ConditionFalse, "volume data is being detached from worker-1"
 	must(t, w.PublishPod(t.Context(), w.observer.Snapshot().Pod("p1"), waits))
@@ -277,7 +269,6 @@ func TestPublishPod(t *testing.T) {
 	if c := got.Status.Conditions[slices.IndexFunc(got.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodSafeToMount })]; c.Status != corev1.ConditionTrue || c.Message != "" {
 		t.Errorf("condition %+v", c)
 	}
-	// Another pod of the name is left alone.
 	must(t, w.PublishPod(t.Context(), &ledger.Pod{Namespace: "shop", Name: "db", UID: "p0"}, write.PodStatus{Annotation: "wrong"}))
 	w.server.Get("pods", "shop", "db", &got)
 	if got.Annotations[v1alpha1.AnnotationVolumeStatus] != "{}" {

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// operation is one operation of a JSON Patch (RFC 6902). Its value is always
-// written: null is a value.
+// operation is of a JSON Patch (RFC 6902). Its value is always written: null is a value.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -27,8 +26,7 @@ const (
 	pathAttached = "/status/volumesAttached"
 )
 
-// operations writes a patch of a Node's status down, against the Node that it
-// was composed on. A patch that tests only is a consistent read.
+// operations writes a patch against the Node of the decision. A patch of tests only is a consistent read.
 func operations(node *corev1.Node, p protocol.NodePatch) []operation {
 	after := slices.DeleteFunc(slices.Clone(node.Status.VolumesAttached), func(a corev1.AttachedVolume) bool {
 		return slices.ContainsFunc(p.Out, func(v ledger.VolumeID) bool { return a.Name == convert.UniqueName(v) })
@@ -50,8 +48,7 @@ func operations(node *corev1.Node, p protocol.NodePatch) []operation {
 	return patch
 }
 
-// asRead is the value that a test of a list must name: an empty list is not
-// there, and only null matches that.
+// asRead is a list's value for a test: only null matches an absent list.
 func asRead[T any](list []T) any {
 	if len(list) == 0 {
 		return nil

@@ -17,14 +17,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// PodStatus is the published status of a pod.
+// PodStatus is a pod's published status.
 type PodStatus struct {
-	Annotation string // the value of moorage.dev/volume-status
+	Annotation string // moorage.dev/volume-status
 	Condition  corev1.PodCondition
 }
 
-// PublishPod writes annotation and condition of a pod with one patch of its
-// status. A pod that is gone, or another one of the name, is no error.
+// PublishPod writes annotation and condition in one patch. A gone or replaced pod is no error.
 func (e *Executor) PublishPod(ctx context.Context, pod *ledger.Pod, status PodStatus) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
@@ -49,8 +48,7 @@ func (e *Executor) PublishPod(ctx context.Context, pod *ledger.Pod, status PodSt
 	return nil
 }
 
-// conditionPatch is a pod's condition in a patch, with its empty fields: an omitted field would keep
-// its old value.
+// conditionPatch has empty fields too: an omitted field would keep its old value.
 type conditionPatch struct {
 	corev1.PodCondition
 

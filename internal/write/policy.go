@@ -15,9 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// WritePolicyStatus replaces a policy's status at exactly the policy's version. A
-// write that got no answer is found by the informer, and made again if it had no
-// effect: nothing is decided on it here.
+// WritePolicyStatus replaces a policy's status at exactly its version. After a lost write the informer has
+// it made again: nothing is decided on it here.
 func (e *Executor) WritePolicyStatus(ctx context.Context, policy *v1alpha1.AttachPolicy) error {
 	written, err := call(ctx, e, time.Time{}, func(ctx context.Context) (*v1alpha1.AttachPolicy, error) {
 		return e.config.Moorage.AttachPolicies().UpdateStatus(ctx, policy, metav1.UpdateOptions{})

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// split splits a key into namespace and name.
 func split(key string) (namespace, name string) {
 	namespace, name, _ = strings.Cut(key, "/")
 	return namespace, name
@@ -70,12 +69,12 @@ func (e *Executor) get(ctx context.Context, r protocol.Request) (protocol.Answer
 }
 
 func attachmentFact(a *storagev1.VolumeAttachment) ledger.Event {
-	fact, _ := convert.Attachment(a) // without its source where that is broken
+	fact, _ := convert.Attachment(a) // a broken source is left out
 	return fact
 }
 
 func volumeFact(pv *corev1.PersistentVolume) ledger.Event {
-	fact, _ := convert.PersistentVolume(pv) // of no volume where its source is broken
+	fact, _ := convert.PersistentVolume(pv) // a broken source: of no volume
 	return fact
 }
 

@@ -12,13 +12,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// running is a task that is carried out.
 type running struct {
 	protocol.Task
-	status Status // for a DecideTicket of the task
+	status Status // for DecideTicket
 }
 
-// run carries a task out: protocol names the next request, and interprets its answer.
 func (e *Executor) run(ctx context.Context, r running) error {
 	var failed error // the last failure of a request
 	move := e.next(&r)
@@ -60,7 +58,6 @@ func (e *Executor) answered(r *running, a protocol.Answer) (move protocol.Move) 
 	return move
 }
 
-// ended is the error of a task that is over.
 func ended(move protocol.Move, failed error) error {
 	switch {
 	case move.End == protocol.Finished:
@@ -73,7 +70,6 @@ func ended(move protocol.Move, failed error) error {
 	return errors.New(move.Why)
 }
 
-// pause returns after d, or with the cause of ctx's end.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -83,7 +79,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Prune forgets attachments and Nodes that exist no more.
+// Prune forgets attachments and Nodes that are gone.
 func (e *Executor) Prune(s ledger.Snapshot) {
 	e.lines.prune(s)
 	e.mu.Lock()

@@ -27,8 +27,8 @@ import (
 // errUnfit says that a request does not fit the newer facts.
 var errUnfit = errors.New("what it was to be made of is gone")
 
-// send makes one request, and takes in its answer. The error has more than the answer if the request
-// failed; a request for an object that may be missing gets none for that.
+// The error of send has more than the answer. A request for an object that may be missing has no error for
+// that.
 func (e *Executor) send(ctx context.Context, r running, request protocol.Request) (protocol.Answer, error) {
 	switch request.Kind {
 	case rules.GetObject:
@@ -60,13 +60,11 @@ func (e *Executor) send(ctx context.Context, r running, request protocol.Request
 	}
 }
 
-// unknown is the answer to a request that the executor does not know: it was not sent.
 func unknown(request protocol.Request) (protocol.Answer, error) {
 	err := fmt.Errorf("%w: request %s is not known", errNotSent, request.Kind)
 	return answerOf(request, err), err
 }
 
-// answerOf is what protocol learns of a request's end.
 func answerOf(r protocol.Request, err error, facts ...ledger.Event) protocol.Answer {
 	if err == nil {
 		return protocol.Answer{Result: protocol.Done, Facts: facts}
@@ -74,8 +72,7 @@ func answerOf(r protocol.Request, err error, facts ...ledger.Event) protocol.Ans
 	return protocol.Answer{Result: resultOf(r.Kind, err)}
 }
 
-// resultOf says what a failure means. A denial by a webhook or a policy is Refused, with any code: it
-// says nothing about the object.
+// A denial by a webhook or a policy is Refused, with any code: it says nothing about the object.
 func resultOf(do rules.Kind, err error) protocol.Result {
 	patches := do == rules.PatchNode || do == rules.ConfirmAttachment || do == rules.MarkWanted
 	switch {
@@ -97,13 +94,11 @@ func resultOf(do rules.Kind, err error) protocol.Result {
 	return protocol.Refused
 }
 
-// webhookFailed is in the message of a write that is refused since a webhook could not be asked
-// (k8s.io/apiserver, admission/plugin/webhook).
+// webhookFailed marks a webhook that could not be asked (k8s.io/apiserver, admission/plugin/webhook).
 const webhookFailed = "failed calling webhook "
 
-// Refusal is what the API server says that refused a write for good, as by a webhook, a policy, a quota
-// or a right that is missing, or since a webhook does not answer: it will do so again. Empty for other errors,
-// and for none.
+// Refusal is the API server's message of a lasting refusal: by a webhook, a policy, a quota or a missing
+// right, or since a webhook does not answer. Empty for other errors.
 func Refusal(err error) string {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || errors.Is(err, protocol.ErrStale) {
@@ -116,8 +111,7 @@ func Refusal(err error) string {
 	return message
 }
 
-// mayFollow says whether a write that failed may still have its effect: the
-// API server did not refuse it, and may be at it.
+// mayFollow says whether a failed write may still have its effect: it was not refused.
 func mayFollow(err error) bool {
 	if err == nil || errors.Is(err, errUnfit) || errors.Is(err, errNotSent) || errors.Is(err, ErrNoLease) || utilnet.IsConnectionRefused(err) {
 		return false
@@ -129,7 +123,6 @@ func mayFollow(err error) bool {
 	return true
 }
 
-// ask makes a request with an object as its answer, and takes that in.
 func ask[T runtime.Object](ctx context.Context, e *Executor, r protocol.Request, fact func(T) ledger.Event, request func(context.Context) (T, error)) (protocol.Answer, error) {
 	object, err := call(ctx, e, r.Until, request)
 	if err != nil {
@@ -139,7 +132,6 @@ func ask[T runtime.Object](ctx context.Context, e *Executor, r protocol.Request,
 	return answerOf(r, nil, fact(object)), nil
 }
 
-// drop deletes an object, under the preconditions that the request has.
 func (e *Executor) drop(ctx context.Context, r protocol.Request) (protocol.Answer, error) {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}}
 	if r.UID != "" {

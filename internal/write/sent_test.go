@@ -16,17 +16,14 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// used is how many slots the driver uses at n1, as far as the ledger knows.
 func (w *world) used() int32 { return w.observer.Snapshot().Node("n1").Driver(data.Driver).Used }
 
-// leaves has the pod go, and waits until the ledger knows.
 func (w *world) leaves() {
 	w.t.Helper()
 	w.server.Remove("pods", "shop", "db")
 	w.until("the pod is gone", func(s ledger.Snapshot) bool { return s.Pod("p1") == nil })
 }
 
-// A creation under way has its slot, whichever user goes meanwhile.
 func TestSlotOfCreationInFlight(t *testing.T) {
 	for name, serves := range map[string]bool{"it is made": true, "it is refused": false} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +53,7 @@ func TestSlotOfCreationInFlight(t *testing.T) {
 	}
 }
 
-// A creation with an unknown outcome, even after a look, keeps its slot until a later look finds out.
+// A creation with an unknown outcome keeps its slot until a look finds out.
 func TestFindAttachment(t *testing.T) {
 	for name, made := range map[string]bool{"it was made": true, "it was not made": false} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +93,7 @@ func TestFindAttachment(t *testing.T) {
 	}
 }
 
-// A creation without a slot's claimant is not sent: the slot may be another's.
+// The slot of an unclaimed creation may be another's: it is not sent.
 func TestCreateAttachmentForNobody(t *testing.T) {
 	w := start(t, all(withUser, withNode(nil, nil)), nil)
 	w.leaves()

@@ -19,8 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// shared is a request about a node that may go out together with others of its
-// kind: all that came before a request was made share it.
+// shared is a request about a node, for all that came before it was made.
 type shared struct {
 	request protocol.Request
 	answer  protocol.Answer
@@ -29,13 +28,11 @@ type shared struct {
 
 func (s *shared) result() chan error { return s.done }
 
-// deliver answers a shared request.
 func (s *shared) deliver(a protocol.Answer, err error) {
 	s.answer = a
 	s.done <- err
 }
 
-// share makes a request together with others.
 func (e *Executor) share(ctx context.Context, with *batcher[*shared], r protocol.Request, send func(context.Context, ledger.NodeName, []*shared)) (protocol.Answer, error) {
 	item := &shared{request: r, done: make(chan error, 1)}
 	node := r.Node
@@ -43,13 +40,13 @@ func (e *Executor) share(ctx context.Context, with *batcher[*shared], r protocol
 		node = ledger.NodeName(r.Key)
 	}
 	err := with.add(ctx, node, item, send)
-	if item.answer.Result == 0 { // it was withdrawn
+	if item.answer.Result == 0 { // withdrawn
 		return protocol.Answer{Result: protocol.NotSent}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	return item.answer, err
 }
 
-// until is the deadline of a shared request: the latest of its sharers, none if one of them has none.
+// until is the sharers' latest deadline; none if a sharer has none.
 func until(batch []*shared) time.Time {
 	var latest time.Time
 	for _, item := range batch {
@@ -63,7 +60,6 @@ func until(batch []*shared) time.Time {
 	return latest
 }
 
-// getNode reads a Node for all that asked.
 func (e *Executor) getNode(ctx context.Context, name ledger.NodeName, batch []*shared) {
 	r := batch[0].request
 	r.Until = until(batch)
@@ -77,7 +73,6 @@ func (e *Executor) getNode(ctx context.Context, name ledger.NodeName, batch []*s
 
 func nodeFact(n *corev1.Node) ledger.Event { return convert.Node(n) }
 
-// listPods lists a node's pods for all that asked.
 func (e *Executor) listPods(ctx context.Context, node ledger.NodeName, batch []*shared) {
 	list, err := call(ctx, e, until(batch), func(ctx context.Context) (*corev1.PodList, error) {
 		return e.config.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
@@ -99,8 +94,7 @@ func (e *Executor) listPods(ctx context.Context, node ledger.NodeName, batch []*
 	}
 }
 
-// writeNode writes all fitting changes of a batch, with one patch. The Node comes first, its proofs
-// after it.
+// writeNode writes all fitting changes in one patch. The Node comes first, its proofs after it.
 func (e *Executor) writeNode(ctx context.Context, name ledger.NodeName, batch []*shared) {
 	node, known := e.config.Observer.Node(name)
 	if !known {

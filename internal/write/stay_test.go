@@ -24,7 +24,7 @@ func TestLiveMigrationNamesItsSource(t *testing.T) {
 	}
 }
 
-// A note is written to exactly one object, and known at once: it is not written again.
+// A note is known at once: it is not written again.
 func TestMarkWanted(t *testing.T) {
 	w := start(t, withUser, nil)
 	must(t, w.Do(t.Context(), creation()))
@@ -45,8 +45,7 @@ func TestMarkWanted(t *testing.T) {
 	}
 }
 
-// A failed attach is tried again with a write that the ledger knows at once, so that it is not
-// repeated; the attachment does not count as confirmed.
+// The ledger knows the retry at once; the attachment does not count as confirmed.
 func TestRetryAttach(t *testing.T) {
 	w := start(t, withUser, nil)
 	must(t, w.Do(t.Context(), creation()))

@@ -14,12 +14,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// takeOverPause is how long a take-over waits after a list that failed.
 const takeOverPause = 500 * time.Millisecond
 
-// TakeOver does what a term of leadership begins with: see protocol.Memory.TakeOver. Nothing
-// may be decided before it returns. A list that fails is tried again until ctx is done,
-// and the error is ctx's cause. To be called once, before Do and Carry.
+// TakeOver begins a term of leadership: see protocol.Memory.TakeOver. Decide nothing before it returns. It
+// retries until ctx is done; its error is ctx's cause. Call it once, before Do and Carry.
 func (e *Executor) TakeOver(ctx context.Context) error {
 	for tasks := e.takeOver(); len(tasks) > 0; tasks = e.takeOver() {
 		if err := e.all(ctx, tasks); err != nil {
@@ -38,7 +36,6 @@ func (e *Executor) takeOver() []protocol.Task {
 	return e.memory.TakeOver(e.snapshot())
 }
 
-// all carries tasks out side by side.
 func (e *Executor) all(ctx context.Context, tasks []protocol.Task) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(tasks))

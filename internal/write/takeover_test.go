@@ -15,9 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// The last attachments, requests and forced detaches, and the disks for one node, are known after
-// TakeOver, though the watches are behind, and each list fails at first. The ticket is in doubt then: a
-// grant of the leader before may be on its way. The node's report of the volume is in doubt as well.
+// All is known after TakeOver though watches are behind. The former leader's possible grant and report are
+// in doubt.
 func TestTakeOver(t *testing.T) {
 	shared := persistentVolume("data")
 	shared.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -69,7 +68,6 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A leader with refused lists does not begin, and stops when its term ends.
 func TestTakeOverEndsWithTheTerm(t *testing.T) {
 	w := start(t, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())

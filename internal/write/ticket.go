@@ -13,12 +13,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// Status makes a ticket's object with the status of a DecideTicket request: at the version of the
-// decision, else protocol.ErrStale. nil: its status is the same already.
+// Status makes a ticket's object for a DecideTicket request: at the decision's version, else
+// protocol.ErrStale. nil: the status is the same.
 type Status func(protocol.Request) (*v1alpha1.VolumeTicket, error)
 
-// Carry carries a task about a ticket out, and returns when its effect is known to
-// the ledger. status is asked for each status that the task writes.
+// Carry carries a ticket's task out, and returns when the ledger knows its effect. It calls status for each
+// write.
 func (e *Executor) Carry(ctx context.Context, task protocol.Task, status Status) error {
 	if err := e.run(ctx, running{Task: task, status: status}); err != nil {
 		return fmt.Errorf("%s %s: %w", task.Commit.Kind, task.Commit.Key, err)
@@ -26,7 +26,6 @@ func (e *Executor) Carry(ctx context.Context, task protocol.Task, status Status)
 	return nil
 }
 
-// decideTicket writes a ticket's status.
 func (e *Executor) decideTicket(ctx context.Context, r protocol.Request, status Status) (protocol.Answer, error) {
 	ticket, err := status(r)
 	switch {

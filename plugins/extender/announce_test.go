@@ -28,7 +28,6 @@ func announcerAt(t *testing.T, kube kubernetes.Interface) *announce.Announcer {
 	return a
 }
 
-// asked lists the addresses that the Service sends schedulers to.
 func asked(t *testing.T, kube kubernetes.Interface) []string {
 	t.Helper()
 	slices, err := kube.DiscoveryV1().EndpointSlices("moorage-system").List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})

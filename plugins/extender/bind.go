@@ -19,10 +19,10 @@ import (
 
 var errClientGone = errors.New("the scheduler did not wait for the answer")
 
-// bind counts the pod's volumes at the node and binds the pod: all of it, or nothing. A repeated
-// request does the work that is left, whether the first succeeded or not.
+// bind counts the pod's volumes at the node and binds the pod: all of it, or nothing. A repeated request
+// does the rest.
 //
-// It waits for a request under way, even if the scheduler does not: its outcome must be known.
+// It waits for a running request, even if the scheduler does not: its outcome must be known.
 func (x *Extender) bind(ctx context.Context, args extenderv1.ExtenderBindingArgs) error {
 	over, err := x.podLocks.lock(ctx, string(args.PodUID))
 	if err != nil {
@@ -55,8 +55,8 @@ func (x *Extender) bind(ctx context.Context, args extenderv1.ExtenderBindingArgs
 	return nil
 }
 
-// unbound finds the pod to bind; nil when it is bound to the node already. It reads a pod that the
-// ledger does not have, or that is reserved: the pod was just bound, or the plugin is binding it.
+// unbound finds the pod to bind; nil: already bound there. It reads a pod that the ledger lacks, or that is
+// reserved.
 func (x *Extender) unbound(ctx context.Context, args extenderv1.ExtenderBindingArgs) (*ledger.Pod, *corev1.Pod, error) {
 	uid := string(args.PodUID)
 	pod := x.Facts.Snapshot().Pod(uid)

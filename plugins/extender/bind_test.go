@@ -33,7 +33,6 @@ func withPod(t *testing.T) (*rig, *corev1.Pod) {
 
 const createBind = "create pods/binding shop/db"
 
-// A single request writes the node and, into a stamped pod, the reservation.
 func TestBindIsOneWrite(t *testing.T) {
 	for name, stamped := range map[string]bool{"stamped": true, "as it comes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +76,7 @@ func TestBindOfAPodThatNeedsNoVolume(t *testing.T) {
 	r.wantWrites(createBind)
 }
 
-// All or nothing: a bind that fails leaves nothing behind.
+// A bind that fails leaves nothing behind.
 func TestBindThatComesToNothing(t *testing.T) {
 	tests := map[string]struct {
 		node   string
@@ -120,7 +119,6 @@ func TestBindThatComesToNothing(t *testing.T) {
 	}
 }
 
-// A slot counts as taken while the bind is under way, before the API server knows of it.
 func TestSlotOfABindUnderWayIsTaken(t *testing.T) {
 	one, two := podWith("one", "c1"), podWith("two", "c2")
 	r := newRig(t, func(r *rig) {
@@ -146,8 +144,7 @@ func TestSlotOfABindUnderWayIsTaken(t *testing.T) {
 	}
 }
 
-// A request without an answer is sent again until its outcome is known, and the slot counts as
-// taken all the time.
+// The request is repeated until its outcome is known; the slot counts meanwhile.
 func TestBindWithoutAnAnswerIsSettled(t *testing.T) {
 	r, pod := withPod(t)
 	sent, late := 0, func() {}
@@ -193,7 +190,6 @@ func TestBindOfAPodThatChanges(t *testing.T) {
 	r.wantWrites(createBind, createBind)
 }
 
-// The answer to a binding is lost, and the pod is bound.
 func TestBindWhoseAnswerIsLost(t *testing.T) {
 	r, pod := withPod(t)
 	r.api(func(request apitest.Request, serve func()) error {
@@ -212,7 +208,7 @@ func TestBindWhoseAnswerIsLost(t *testing.T) {
 	r.wantWrites(createBind)
 }
 
-// kube-scheduler gives up after 5 s and may ask again, for the same node or another.
+// The scheduler gives up after 5 s and may ask again, for any node.
 func TestBindAgain(t *testing.T) {
 	r, pod := withPod(t)
 	if against := r.bind(pod, "n1"); against != "" {
@@ -254,7 +250,7 @@ func TestBindTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A scheduler that goes away, or is killed, ends no request under way: its outcome must be known.
+// A scheduler that goes away ends no request under way.
 func TestBindOutlivesItsClient(t *testing.T) {
 	r, pod := withPod(t)
 	arrived, goOn := r.hangs()
@@ -335,7 +331,7 @@ func TestBindOfTheWrongPod(t *testing.T) {
 	r.wantWrites()
 }
 
-// Two pods were sent to one slot, since a filter reserves nothing. Only one pod is bound.
+// A filter reserves nothing: of two pods for one slot only one is bound.
 func TestOneSlotForTwo(t *testing.T) {
 	one, two := podWith("one", "c1"), podWith("two", "c2")
 	r := newRig(t, func(r *rig) {

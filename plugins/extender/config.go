@@ -14,23 +14,20 @@ import (
 
 // Config configures the answers to schedulers. Without Listen there are none.
 type Config struct {
-	// Listen is the host:port for schedulers; an empty host means every address.
+	// Listen is the host:port for schedulers; an empty host: every address.
 	Listen string
-	// CertFile and KeyFile are the PEM files of the serving certificate and its key; ClientCAFile
-	// has the clients' authorities. All are read again when they change.
+	// CertFile and KeyFile are the serving certificate's PEM files; ClientCAFile has the clients'
+	// authorities. Changes are read again.
 	CertFile, KeyFile, ClientCAFile string
-	// ClientNames are the common or DNS names in schedulers' certificates; when empty, any
-	// certificate that the authorities have signed will do.
+	// ClientNames are names in schedulers' certificates; empty: any certificate of the authorities.
 	ClientNames []string
-	// Service is a Service without a selector in the namespace of the Lease. The leader points it
-	// at its own IP address Advertise and the port of Listen. When empty, schedulers must find the
-	// leader themselves.
+	// Service is a Service without a selector in the Lease's namespace. The leader points it at its IP
+	// address Advertise and the port of Listen. If empty, schedulers must find the leader themselves.
 	Service, Advertise string
-	// MaxBodyBytes bounds a request.
-	MaxBodyBytes int64
+	MaxBodyBytes       int64
 }
 
-// DefaultConfig returns the configuration that a command line starts from.
+// DefaultConfig returns the command line's defaults.
 func DefaultConfig() Config {
 	return Config{ClientNames: []string{"system:kube-scheduler"}, MaxBodyBytes: 64 << 20}
 }
@@ -47,7 +44,7 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&c.MaxBodyBytes, "extender-max-request-bytes", c.MaxBodyBytes, "largest request that the extender takes; schedulers that send whole nodes need some 10 KiB for each")
 }
 
-// Validate reports every field that the extender can't work with, and its flag.
+// Validate reports every unfit field, and its flag.
 func (c Config) Validate() error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {

@@ -41,7 +41,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A process with an unusable extender does not begin.
 func TestNewSaysWhatIsWrong(t *testing.T) {
 	f := certtest.NewFiles(t, "moorage-extender")
 	missing := filepath.Join(t.TempDir(), "missing")

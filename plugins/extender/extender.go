@@ -29,30 +29,27 @@ import (
 
 var errNotLeading = errors.New("another process of Moorage's scheduler leads, or none does yet; it will be tried again")
 
-// facts is the part of watch.Observer that the extender needs.
 type facts interface {
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
 	requeuer.Facts
 	Subscribe(func(ledger.Touched))
-	// Pod returns a pod, with its priority.
 	Pod(namespace, name string) (*corev1.Pod, bool)
 }
 
 var _ facts = &watch.Observer{}
 
-// Options configure an Extender. All but Now must be set.
+// Options configure an Extender. Only Now may be unset.
 type Options struct {
 	Config
-	// Namespace is the Service's.
 	Namespace string
-	// Facts and Placer belong to the scheduler in the same process.
+	// Facts and Placer belong to this process's scheduler.
 	Facts  facts
 	Placer *binding.Placer
 	// Pods has all pods without a node. It must not have begun.
 	Pods cache.SharedIndexInformer
-	// Kube reads and binds pods without volumes, and touches the condition of others.
+	// Kube reads and binds pods without volumes, and touches others' condition.
 	Kube kubernetes.Interface
-	Now  func() time.Time // time.Now when nil
+	Now  func() time.Time // nil: time.Now
 }
 
 // Extender answers the four verbs. Safe for parallel use.
@@ -63,30 +60,28 @@ type Extender struct {
 	podToucher *podToucher
 	nominees   *nominees
 	metrics    *metrics
-	podLocks   *podLocks     // binds of one pod happen one after the other
-	judging    chan struct{} // bounds how many large requests are read at once
+	podLocks   *podLocks     // serialize the binds of a pod
+	judging    chan struct{} // bounds the large requests in memory
 	announcer  *announce.Announcer
 
 	listener    net.Listener
 	certificate *serving.Certificate
 	clients     *serving.Authorities
 
-	term atomic.Pointer[context.Context] // this process's term as leader; nil before
+	term atomic.Pointer[context.Context] // nil before
 }
 
-// A preempting pod that is woken is woken again, for 7 s in all: kube-scheduler keeps it from its
-// queue while it deletes the victims, and forgets events meanwhile.
+// A preempting pod is woken for 7 s in all: kube-scheduler keeps it from its queue while it deletes the
+// victims, and forgets events meanwhile.
 const (
 	retryDelay = time.Second
 	retryTries = 3
 )
 
-// judgingAtOnce is how many filters, priorities and preemptions are read and judged at once; others
-// wait. A scheduler sends one request at a time.
+// judgingAtOnce limits the large requests in work. A scheduler sends one request at a time.
 const judgingAtOnce = 4
 
-// New returns an Extender that listens, and answers once it runs. It registers its metrics with the
-// process's.
+// New returns an Extender that listens, and answers once it runs. It registers its metrics.
 func New(o Options) (*Extender, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -135,18 +130,16 @@ func newExtender(o Options) (*Extender, error) {
 	return x, err
 }
 
-// gone says whether a refused pod is deleted, bound, or being deleted: no scheduler tries such a
-// pod.
+// gone says whether no scheduler tries a pod: deleted, bound, or being deleted.
 func (x *Extender) gone(pod *corev1.Pod) bool {
 	known := x.Facts.Snapshot().Pod(string(pod.UID))
 	return known == nil || known.Node != "" || known.Phase != ledger.PodLive
 }
 
-// readTimeout is how long a scheduler may take to send a request.
 const readTimeout = 10 * time.Second
 
-// Run answers schedulers, and has refused pods tried again, until ctx is done. It returns when the
-// last answer is sent.
+// Run answers schedulers, and has refused pods tried again, until ctx is done. It returns after the last
+// answer.
 func (x *Extender) Run(ctx context.Context) error {
 	klog.FromContext(ctx).Info("Answering other schedulers", "address", x.listener.Addr().String(), "clients", x.ClientNames)
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -161,9 +154,8 @@ func (x *Extender) Run(ctx context.Context) error {
 	}.Serve(ctx, x.listener)
 }
 
-// Lead has calls about pods with volumes answered here until ctx is done, and the Service lead
-// here. The Placer must be able to reserve and bind meanwhile. until returns the present end of the
-// lease.
+// Lead answers calls about pods with volumes until ctx is done, and points the Service here. The Placer
+// must be able to reserve and bind. until returns the present end of the lease.
 func (x *Extender) Lead(ctx context.Context, until func() time.Time) {
 	x.term.Store(&ctx)
 	if x.announcer != nil {

@@ -21,8 +21,8 @@ import (
 
 var errUnknownPod = errors.New("the pod does not exist any more")
 
-// filter judges each node by whether a pod's volumes can follow it there. A pod that is refused
-// every node is tried again when a change lifts a refusal.
+// filter judges whether a pod's volumes can follow it to each node. A pod refused everywhere is retried
+// when a change lifts a refusal.
 func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, error) {
 	fact, err := convert.Pod(args.Pod)
 	if err != nil {
@@ -35,7 +35,7 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 	refused := &binding.Refusals{}
 	result, some := x.judge(attempt, &fact, args, refused)
 	if !some && x.Facts.Snapshot().Pod(fact.UID) == nil {
-		// The requeuer can't follow a pod that the ledger doesn't have yet.
+		// The requeuer can't follow a pod that the ledger lacks.
 		if err := x.confirm(ctx, args.Pod); err != nil {
 			x.requeuer.Leave(args.Pod.UID)
 			return wire.Filtered{}, err
@@ -53,13 +53,12 @@ func (x *Extender) filter(ctx context.Context, args wire.Args) (wire.Filtered, e
 	return result, nil
 }
 
-// sampleLeast is how many nodes a kube-scheduler seeks at least before it asks an extender; if its
-// own plugins let fewer nodes pass it asks about all (schedule_one.go, minFeasibleNodesToFind).
+// sampleLeast is the least number of nodes that kube-scheduler seeks before it asks an extender; if its own
+// plugins pass fewer, it asks about all (schedule_one.go, minFeasibleNodesToFind).
 const sampleLeast = 100
 
-// sampled has a pod tried again that was refused all nodes of the request, if another node of the
-// cluster would do. No change would have it tried again: kube-scheduler begins its next search
-// where this one ended.
+// sampled retries a pod that was refused all nodes of the request, if another node would do: kube-scheduler
+// begins its next search where this search ended.
 func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args) {
 	if len(args.Nodes) < sampleLeast {
 		return
@@ -83,7 +82,6 @@ func (x *Extender) sampled(attempt requeuer.Attempt, fact *ledger.Pod, args wire
 	}
 }
 
-// confirm has the ledger take in a pod that it may not have seen yet.
 func (x *Extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 	found, err := x.Facts.ConfirmPod(ctx, pod.Namespace, pod.Name, string(pod.UID))
 	if err == nil && found == nil {
@@ -92,7 +90,7 @@ func (x *Extender) confirm(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// judge judges every node by one snapshot, and says whether any will do. It notes those that it refuses.
+// judge judges by one snapshot, notes the refused nodes, and says whether any node will do.
 func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.Args, refused *binding.Refusals) (wire.Filtered, bool) {
 	s := attempt.Base
 	request := rules.PodRequest(s, fact)
@@ -131,10 +129,10 @@ func (x *Extender) judge(attempt requeuer.Attempt, fact *ledger.Pod, args wire.A
 	return result, len(fit) > 0
 }
 
-// joined makes one message of several: an extender has but one for a node.
+// An extender has a single message for a node.
 func joined(messages []string) string { return strings.Join(messages, ", ") }
 
-// everyNode refuses every node for the same reason, and fewer pods on a node would not lift it.
+// everyNode refuses every node for a reason that fewer pods would not lift.
 func everyNode(args wire.Args, message string) wire.Filtered {
 	result := wire.Passed(nil, args.Named)
 	result.FailedAndUnresolvableNodes = make(extenderv1.FailedNodesMap, len(args.Nodes))
@@ -144,10 +142,9 @@ func everyNode(args wire.Args, message string) wire.Filtered {
 	return result
 }
 
-// prioritize scores nodes from 0 to 10: by the place of the volumes first, then by the share of
-// free slots.
+// prioritize scores nodes from 0 to 10: by the volumes' place, then by free slots.
 func (x *Extender) prioritize(args wire.Args) extenderv1.HostPriorityList {
-	fact, _ := convert.Pod(args.Pod) // a broken part of it scores nothing
+	fact, _ := convert.Pod(args.Pod) // a broken part scores nothing
 	scores := make(extenderv1.HostPriorityList, len(args.Nodes))
 	for i, node := range args.Nodes {
 		scores[i].Host = node.Name

@@ -60,7 +60,7 @@ func TestFilterByNameAndByNode(t *testing.T) {
 	r.wantWrites()
 }
 
-// Fewer pods on a full node would do: preemption is worth a try there.
+// Fewer pods would do: preemption is worth a try.
 func TestFilterTellsWhatPreemptionCanLift(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) {
@@ -111,7 +111,6 @@ func TestFilterReservesNothing(t *testing.T) {
 	r.wantWrites()
 }
 
-// A pod that is being deleted is not tried any more, even if a finalizer keeps it.
 func TestDeletedPodsAreForgotten(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) {
@@ -146,7 +145,6 @@ func TestFilterOfAPodThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// The scheduler may ask for a pod before the extender has seen it.
 func TestFilterOfAPodThatIsNotSeenYet(t *testing.T) {
 	r := newRig(t, func(r *rig) {
 		r.disk("data")
@@ -224,7 +222,6 @@ func TestPreemptLeavesTheNodesWhereItHelps(t *testing.T) {
 	}
 }
 
-// Only the pod that a change lets in is tried again, as often as necessary.
 func TestRefusedPodsAreTriedAgain(t *testing.T) {
 	slot, lost := podWith("slot", "data"), podWith("lost", "nowhere")
 	slot.Generation = 3
@@ -256,7 +253,6 @@ func TestRefusedPodsAreTriedAgain(t *testing.T) {
 	if result := r.filter(slot); len(*result.NodeNames) != 1 || (*result.NodeNames)[0] != "n1" {
 		t.Errorf("tried again: %+v", result)
 	}
-	// Refused once more, and let in once more: the second nudge is another write.
 	r.attach("a-n1", "n1")
 	r.eventually("the slot to be taken", func() bool { return len(*r.filter(slot).NodeNames) == 0 })
 	r.detach("a-n1", "n1")
@@ -266,7 +262,6 @@ func TestRefusedPodsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A nudge is for the pod that was refused, and not for its successor.
 func TestNudgeOfAPodThatIsGone(t *testing.T) {
 	r := newRig(t, nil)
 	next := podWith("db", "data")
@@ -288,8 +283,7 @@ func TestNudgeOfAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// kube-scheduler asks about a part of a large cluster at a time. A refused pod with its volume at a
-// node of another part is tried again, though nothing changes; a pod that fits nowhere is not.
+// The scheduler asks about a part of a large cluster. A pod that may fit elsewhere is tried again.
 func TestAskedAboutAPartOfTheCluster(t *testing.T) {
 	const holder = "m-holder"
 	pod, lost := podWith("db", "data"), podWith("lost", "nowhere")
@@ -324,8 +318,7 @@ func TestAskedAboutAPartOfTheCluster(t *testing.T) {
 	r.wantWrites("patch pods/status shop/db")
 }
 
-// A pod that is tried by itself in the meantime costs no write; any other pod costs one, after any
-// number of wakes.
+// A pod that is tried by itself meanwhile costs no write.
 func TestNudgeOnlyWhoStillWaits(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) { r.Put("pods", pod) })
@@ -359,7 +352,6 @@ func TestNudgeOnlyWhoStillWaits(t *testing.T) {
 	r.wantWrites("patch pods/status shop/db", "patch pods/status shop/db")
 }
 
-// 5,000 whole nodes, as a scheduler sends them that keeps no names.
 func TestFilterOfALargeCluster(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newRig(t, func(r *rig) {
@@ -398,7 +390,6 @@ func TestFilterOfALargeCluster(t *testing.T) {
 	}
 }
 
-// 5,000 nodes by name, for each verb with many nodes.
 func TestVerbsOfALargeCluster(t *testing.T) {
 	pod, victim := ranked(podWith("db", "data"), 10), boundTo(podWith("victim"), "n1")
 	r := newRig(t, func(r *rig) {

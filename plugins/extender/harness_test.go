@@ -29,10 +29,9 @@ import (
 	"github.com/moorage-dev/moorage/test/certtest"
 )
 
-// patience is a test's longest wait. It measures no time: only a failing test takes it.
+// It measures no time: only a failing test takes it.
 const patience = 30 * time.Second
 
-// rig is the extender on a real HTTPS server, before an API server in memory.
 type rig struct {
 	*apitest.Server
 	t        *testing.T
@@ -45,8 +44,6 @@ type rig struct {
 	endTerm  context.CancelFunc
 }
 
-// newRig serves and leads over nodes n1 to n3 with two slots each, after the test's own
-// preparation.
 func newRig(t *testing.T, prepare func(*rig)) *rig {
 	t.Helper()
 	r := newIdleRig(t, prepare)
@@ -98,7 +95,6 @@ func newIdleRig(t *testing.T, prepare func(*rig)) *rig {
 	return r
 }
 
-// lead begins a term with a lease that runs out after a time.
 func (r *rig) lead(lease time.Duration) {
 	r.t.Helper()
 	if err := errors.Join(r.observer.WaitForSync(r.t.Context()), r.observer.CatchUp(r.t.Context())); err != nil {
@@ -128,13 +124,10 @@ func (r *rig) config() Config {
 	return c
 }
 
-// api has f called before each request is served; see apitest.Server.Intercept.
 func (r *rig) api(f func(apitest.Request, func()) error) {
 	r.Intercept(f)
 }
 
-// hangs has binds hang at the API server until the returned function is called; arrived is closed
-// at the first.
 func (r *rig) hangs() (arrived <-chan struct{}, goOn func()) {
 	there, release := make(chan struct{}), make(chan struct{})
 	var once, end sync.Once
@@ -151,7 +144,6 @@ func (r *rig) hangs() (arrived <-chan struct{}, goOn func()) {
 	return there, goOn
 }
 
-// post sends a body to a verb and returns the answer's status and body.
 func (r *rig) post(verb string, body []byte) (int, []byte) {
 	r.t.Helper()
 	response, err := r.client.Post("https://"+r.address+"/"+verb, "application/json", bytes.NewReader(body))
@@ -166,7 +158,6 @@ func (r *rig) post(verb string, body []byte) (int, []byte) {
 	return response.StatusCode, answer
 }
 
-// ask sends arguments to a verb, which must succeed, and decodes the answer.
 func (r *rig) ask(verb string, args, result any) {
 	r.t.Helper()
 	body, err := json.Marshal(args)
@@ -194,7 +185,6 @@ func bindingArgs(pod *corev1.Pod, node string) extenderv1.ExtenderBindingArgs {
 	return extenderv1.ExtenderBindingArgs{PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node}
 }
 
-// bind binds a pod and returns the reason against it.
 func (r *rig) bind(pod *corev1.Pod, node string) string {
 	r.t.Helper()
 	var result extenderv1.ExtenderBindingResult
@@ -208,7 +198,6 @@ func (r *rig) nodeOf(pod *corev1.Pod) string {
 	return found.Spec.NodeName
 }
 
-// unreserved wants the ledger to count a pod at no node.
 func (r *rig) unreserved(pod *corev1.Pod) {
 	r.t.Helper()
 	if known := r.x.Facts.Snapshot().Pod(string(pod.UID)); known == nil || known.Node != "" {
@@ -223,7 +212,6 @@ func (r *rig) seen(pods ...*corev1.Pod) {
 	}
 }
 
-// writes lists the requests that changed an object, without leases.
 func (r *rig) writes() []string {
 	var list []string
 	for _, w := range r.Writes() {
@@ -251,7 +239,6 @@ func (r *rig) eventually(what string, happens func() bool) {
 	}
 }
 
-// dial connects as a client would, and returns why it can't.
 func (r *rig) dial(config *tls.Config) error {
 	conn, err := tls.Dial("tcp", r.address, config)
 	if err != nil {

@@ -28,7 +28,6 @@ import (
 
 const rawPod = `{"metadata":{"namespace":"shop","name":"db","uid":"uid-db"},"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`
 
-// repeat lists an element so often, with commas between.
 func repeat(element string, times int) string {
 	return strings.TrimSuffix(strings.Repeat(element+",", times), ",")
 }
@@ -102,7 +101,6 @@ func TestBadRequestsGetAClearError(t *testing.T) {
 	r.wantWrites()
 }
 
-// checkStatus wants an answer to be the API's Status with a code and a message.
 func checkStatus(t *testing.T, code int, answer []byte, wantCode int, want string) {
 	t.Helper()
 	var status metav1.Status
@@ -117,7 +115,7 @@ func checkStatus(t *testing.T, code int, answer []byte, wantCode int, want strin
 	}
 }
 
-// Go's own decoder takes keys in any case, and earlier schedulers' types did the same.
+// Go's own decoder and earlier schedulers take keys in any case.
 func TestKeysInAnyCase(t *testing.T) {
 	r, pod := withPod(t)
 	r.seen(pod)
@@ -136,8 +134,7 @@ func TestKeysInAnyCase(t *testing.T) {
 	}
 }
 
-// Simultaneous schedulers wait for each other rather than fill the memory; a scheduler that goes
-// away while it waits is dropped.
+// Simultaneous schedulers wait rather than fill the memory.
 func TestLargeRequestsTakeTurns(t *testing.T) {
 	r, _ := withPod(t)
 	for range judgingAtOnce {
@@ -167,7 +164,6 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 	}
 }
 
-// A client that goes away in the middle of a request keeps no client waiting.
 func TestClientsThatGoAway(t *testing.T) {
 	r := newRig(t, nil)
 	reader, writer := io.Pipe()
@@ -188,8 +184,7 @@ func TestClientsThatGoAway(t *testing.T) {
 	r.eventually("its place to be free", func() bool { return len(r.x.judging) == 0 })
 }
 
-// A client that dawdles in a body or in the headers gets an error and is cut off, and its place is
-// free for others.
+// A slow client is cut off, and its place is free.
 func TestClientsThatDawdle(t *testing.T) {
 	x := newStill(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -247,7 +242,6 @@ func TestPanicsAreAnsweredAndCounted(t *testing.T) {
 	if got := testutil.ToFloat64(r.x.metrics.panics); got != 1 {
 		t.Errorf("counted %v panics", got)
 	}
-	// The client's place is free again.
 	r.x.Now = time.Now
 	if against := r.bind(pod, "n1"); against != "" {
 		t.Errorf("the next bind: %s", against)

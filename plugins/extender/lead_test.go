@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// A process that does not lead says so, in words where the protocol has room for them.
 func TestNobodyIsAnsweredWithoutALease(t *testing.T) {
 	pod := podWith("db", "data")
 	r := newIdleRig(t, func(r *rig) {
@@ -35,7 +34,6 @@ func TestNobodyIsAnsweredWithoutALease(t *testing.T) {
 	}
 }
 
-// A new leader counts the bound pods that its informers do not know yet.
 func TestLeaderFirstReadsWhatIsBound(t *testing.T) {
 	pod, other := podWith("db", "data"), podWith("other", "c")
 	r := newIdleRig(t, func(r *rig) {
@@ -57,7 +55,6 @@ func TestLeaderFirstReadsWhatIsBound(t *testing.T) {
 	r.wantWrites()
 }
 
-// Once its term is over the extender takes no call. A bind under way still gets its answer.
 func TestTermEndsWhileABindIsUnderWay(t *testing.T) {
 	r, pod := withPod(t)
 	arrived, goOn := r.hangs()
@@ -77,7 +74,7 @@ func TestTermEndsWhileABindIsUnderWay(t *testing.T) {
 	}
 }
 
-// A process that was paused past its lease binds nothing any more.
+// A process that was paused past its lease binds nothing.
 func TestBindStaysInsideTheLease(t *testing.T) {
 	r, pod := withPod(t)
 	r.endTerm()

@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// metrics are the extender's own. Safe for parallel use.
+// Safe for parallel use.
 type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
@@ -48,8 +48,6 @@ func newMetrics() *metrics {
 	}
 }
 
-// collectors are all metrics, with the end of the serving certificate, which is read at each
-// scrape.
 func (m *metrics) collectors(expiry func() time.Time) []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.durations, m.binds, m.panics, m.clients, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "moorage_extender_certificate_expiry_timestamp_seconds",
@@ -57,8 +55,7 @@ func (m *metrics) collectors(expiry func() time.Time) []prometheus.Collector {
 	}, func() float64 { return float64(expiry().Unix()) })}
 }
 
-// register has the process serve the metrics. If a process has two extenders, as in tests, the
-// first one's are served.
+// If a process has two extenders, as in tests, the first one's metrics are served.
 func (m *metrics) register(expiry func() time.Time) error {
 	for _, c := range m.collectors(expiry) {
 		if err := legacyregistry.Registerer().Register(c); err != nil && !errors.As(err, &prometheus.AlreadyRegisteredError{}) {
@@ -68,8 +65,7 @@ func (m *metrics) register(expiry func() time.Time) error {
 	return nil
 }
 
-// asked notes when the certificate of a request's client ends. It notes only verified certificates:
-// no client can make a time series of its own.
+// asked notes the end of a client's certificate, if verified: no client can make a time series of its own.
 func (m *metrics) asked(r *http.Request) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return

@@ -14,15 +14,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// nominees are pods without a node that a scheduler has promised a node: it evicted others for them
-// there, or they are about to be bound and have claims in provisioning. kube-scheduler counts both
-// and tells an extender of neither: another pod could take their slot. Safe for parallel use.
+// nominees are pods without a node that a scheduler has promised a node: it evicted others for them, or
+// they have claims in provisioning. kube-scheduler counts both and tells an extender of neither: another
+// pod could take their slot. Safe for parallel use.
 type nominees struct {
 	pods  cache.SharedIndexInformer
 	retry func(types.UID) // has a refused pod tried again
 
 	mu      sync.Mutex
-	refused map[string]map[types.UID]bool // pods that a nominee kept away, by the node
+	refused map[string]map[types.UID]bool // because of a nominee, by node
 }
 
 const byNomination = "nomination"
@@ -49,8 +49,7 @@ func newNominees(pods cache.SharedIndexInformer, retry func(types.UID)) (*nomine
 	return n, err
 }
 
-// nomination is the node that a pod was promised; empty for a pod with a node, or without a
-// promise.
+// nomination is the promised node of a pod without a node, or empty.
 func nomination(object any) string {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -62,7 +61,6 @@ func nomination(object any) string {
 	return pod.Status.NominatedNodeName
 }
 
-// left has the pods tried again that a nominee kept away from a node.
 func (n *nominees) left(node string) {
 	n.mu.Lock()
 	list := n.refused[node]
@@ -73,7 +71,6 @@ func (n *nominees) left(node string) {
 	}
 }
 
-// keepsAway notes that a pod was refused a node for the sake of nominees.
 func (n *nominees) keepsAway(pod types.UID, node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,9 +80,8 @@ func (n *nominees) keepsAway(pod types.UID, node string) {
 	n.refused[node][pod] = true
 }
 
-// at returns a dry run with the nominees of a node that go before a pod: nominees of its priority
-// or a higher one, as in kube-scheduler, and nominees with a volume in provisioning; nil without
-// any.
+// at returns a dry run with the nominees before a pod: of its priority or higher, as in kube-scheduler, or
+// with a volume in provisioning; nil without any.
 func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.Delta {
 	list, err := n.pods.GetIndexer().ByIndex(byNomination, node)
 	if err != nil || len(list) == 0 {
@@ -109,8 +105,8 @@ func (n *nominees) at(node string, pod *corev1.Pod, s ledger.Snapshot) *ledger.D
 	return delta
 }
 
-// provisioning says whether a volume of a pod is being made for a node: a scheduler has written the
-// node on the claim, and never takes it back.
+// provisioning says whether a volume is being made for a node: a scheduler has written the node on the
+// claim, and never takes it back.
 func provisioning(s ledger.Snapshot, pod *ledger.Pod, node string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v ledger.PodVolume) bool {
 		claim := s.Claim(ledger.ClaimKey{Namespace: pod.Namespace, Name: v.Claim})
@@ -118,7 +114,7 @@ func provisioning(s ledger.Snapshot, pod *ledger.Pod, node string) bool {
 	})
 }
 
-// priority of a pod; 0 when it has none, as in kube-scheduler.
+// 0 without a priority, as in kube-scheduler.
 func priority(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0

@@ -53,7 +53,6 @@ func boundTo(pod *corev1.Pod, node string) *corev1.Pod {
 	return pod
 }
 
-// disk puts a bound claim of the namespace shop and its PersistentVolume there.
 func (r *rig) disk(claims ...string) {
 	for _, claim := range claims {
 		r.claim(claim, true)
@@ -73,13 +72,11 @@ func (r *rig) volume(claim string) {
 	})
 }
 
-// mustBeThere has driver keep pods from nodes where it is not registered.
 func (r *rig) mustBeThere() {
 	yes := true
 	r.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: &yes}})
 }
 
-// oneByOne gives the volume of a claim to one pod at a time.
 func (r *rig) oneByOne(claim string) {
 	var pv corev1.PersistentVolume
 	r.Get("persistentvolumes", "", "pv-"+claim, &pv)
@@ -87,7 +84,6 @@ func (r *rig) oneByOne(claim string) {
 	r.Put("persistentvolumes", &pv)
 }
 
-// claim is bound, or bound when its first pod is scheduled.
 func (r *rig) claim(name string, bound bool) {
 	class := "late"
 	claim := &corev1.PersistentVolumeClaim{
@@ -104,7 +100,6 @@ func (r *rig) claim(name string, bound bool) {
 	r.Put("persistentvolumeclaims", claim)
 }
 
-// attach puts a VolumeAttachment of a claim's volume at a node.
 func (r *rig) attach(claim, node string) {
 	pv := "pv-" + claim
 	r.Put("volumeattachments", &storagev1.VolumeAttachment{
@@ -122,7 +117,6 @@ func attachmentName(claim, node string) string {
 	return ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: claim}, ledger.NodeName(node))
 }
 
-// fill takes every slot of the nodes with volumes of others.
 func (r *rig) fill(nodes ...string) {
 	for _, node := range nodes {
 		for _, claim := range []string{"a-" + node, "b-" + node} {

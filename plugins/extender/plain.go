@@ -15,15 +15,13 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// plain says whether a pod has no volume that may be attachable. It may then go to any node: each
-// process answers for it, without the lease and without caches. Pods without volumes, such as
-// Moorage's scheduler, are scheduled even without a leader.
+// plain says whether a pod has no possibly attachable volume. Each process answers for it, without lease
+// and caches: such pods, like Moorage's scheduler, are scheduled even without a leader.
 func plain(pod *corev1.Pod) bool {
 	fact, err := convert.Pod(pod)
 	return err == nil && len(fact.Volumes) == 0
 }
 
-// leadingFor is leading, for requests about a pod.
 func (x *Extender) leadingFor(pod *corev1.Pod) error {
 	if plain(pod) {
 		return nil
@@ -31,14 +29,13 @@ func (x *Extender) leadingFor(pod *corev1.Pod) error {
 	return x.leading()
 }
 
-// unchanged is the answer to a preemption for a pod without volumes: the scheduler's own victims.
 func unchanged(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 	return extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: p.Victims}
 }
 
-// bindPlain binds a pod without volumes where this process can't reserve any. It reads the pod,
-// since a bind's arguments have only its name; ours is false for a pod with volumes. The API server
-// refuses a pod of another UID, and a bound pod.
+// bindPlain binds a pod without volumes where this process can't reserve any. It reads the pod, since a
+// bind has only its name; ours is false for a pod with volumes. The API server refuses a pod of another
+// UID, and a bound pod.
 func (x *Extender) bindPlain(ctx context.Context, args extenderv1.ExtenderBindingArgs) (ours bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*binding.RequestTimeout)
 	defer cancel()

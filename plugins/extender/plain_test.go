@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// Without a leader any process places and binds a pod without volumes. It refuses a bind for a pod
-// that turns out to have volumes, for another pod of the name, and for a gone pod.
+// Without a leader any process places pods without volumes, and refuses a bind if the pod has volumes, is
+// another or is gone.
 func TestPodsWithoutVolumesNeedNoLeader(t *testing.T) {
 	web, victim, db := podWith("web"), boundTo(podWith("victim"), "n1"), podWith("db", "data")
 	r := newIdleRig(t, func(r *rig) {

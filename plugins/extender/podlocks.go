@@ -7,22 +7,21 @@ import (
 	"sync"
 )
 
-// podLocks lets one caller at a time go on for each pod. Safe for parallel use.
+// podLocks admits one caller at a time for each pod. Safe for parallel use.
 type podLocks struct {
 	mu  sync.Mutex
 	all map[string]*podLock // by pod UID
 }
 
-// podLock is one pod's: the caller that has put an element into held may go on.
+// The holder has put an element into held.
 type podLock struct {
 	held   chan struct{} // of capacity 1
-	wanted int           // callers that have it or wait for it
+	wanted int           // with the holder
 }
 
 func newPodLocks() *podLocks { return &podLocks{all: map[string]*podLock{}} }
 
-// lock waits until no other caller goes on for a pod. Call over at the end. Its error is the cause
-// of ctx's end.
+// Call over at the end. The error is the cause of ctx's end.
 func (t *podLocks) lock(ctx context.Context, uid string) (over func(), err error) {
 	t.mu.Lock()
 	own := t.all[uid]

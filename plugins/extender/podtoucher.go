@@ -20,23 +20,22 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/condition"
 )
 
-// nudgeInterval is the time between two nudges of a pod: a condition's times are whole seconds, and
-// a write without a change is no event. It is also kube-scheduler's shortest backoff.
+// nudgeInterval is the time between two nudges of a pod: a condition has whole seconds, and a write without
+// a change is no event. It is also kube-scheduler's shortest backoff.
 const nudgeInterval = time.Second
 
-// nudgeGrace is how long a pod has to be tried without a nudge: a change that lifts a refusal often
-// comes with an event that makes its scheduler try all refused pods again.
+// nudgeGrace is the time without a nudge: a lifting change often comes with an event that retries all
+// refused pods.
 const nudgeGrace = 250 * time.Millisecond
 
 const podTouchers = 4
 
 const reasonLifted = "RefusalLifted"
 
-// podToucher touches the condition Placeable of pods, which has their scheduler try them again: an
-// update of an unscheduled pod is an event for that pod, and any event moves a pod that an extender
-// refused (kube-scheduler's schedule_one.go and defaultEnqueueExtension). One write is enough:
-// kube-scheduler remembers an event that comes during an attempt, and a pod in a queue is on its
-// way anyway. Only a preempting pod may miss it (see requeuer.Keep). Safe for parallel use.
+// podToucher touches the condition Placeable, so that the scheduler retries the pod: an update of an
+// unscheduled pod is an event, and any event moves a pod that an extender refused (kube-scheduler's
+// schedule_one.go and defaultEnqueueExtension). A single write is enough, except for a preempting pod (see
+// requeuer.Keep). Safe for parallel use.
 type podToucher struct {
 	kube  kubernetes.Interface
 	now   func() time.Time
@@ -48,7 +47,7 @@ type podToucher struct {
 	last map[podKey]time.Time // nudges of the last second
 }
 
-// podKey names one pod, and not its successors of the same name, as of its refusal.
+// podKey names one pod, without its successors, as of its refusal.
 type podKey struct {
 	types.NamespacedName
 	uid        types.UID
@@ -57,12 +56,11 @@ type podKey struct {
 
 func newPodToucher(kube kubernetes.Interface, now func() time.Time, waits func(types.UID) bool) *podToucher {
 	n := &podToucher{kube: kube, now: now, waits: waits, due: map[podKey]time.Time{}, last: map[podKey]time.Time{}}
-	// A change may concern thousands of pods of a namespace: they keep no other namespace waiting.
+	// Thousands of pods of a namespace must not keep another namespace waiting.
 	n.queue = work.NewInTurns("pods that may be placed", func(key podKey) string { return key.Namespace }, n.touchWhenDue)
 	return n
 }
 
-// enqueue has a pod tried again soon, unless it is tried by itself.
 func (n *podToucher) enqueue(_ context.Context, pod *corev1.Pod) {
 	key := podKey{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID, pod.Generation}
 	n.mu.Lock()
@@ -75,7 +73,6 @@ func (n *podToucher) enqueue(_ context.Context, pod *corev1.Pod) {
 
 func (n *podToucher) run(ctx context.Context) { n.queue.Run(ctx, podTouchers) }
 
-// touchWhenDue nudges one pod, or says how long to wait until then.
 func (n *podToucher) touchWhenDue(ctx context.Context, key podKey) (time.Duration, error) {
 	now := n.now()
 	if early := n.untilDue(key, now); early > 0 {
@@ -89,7 +86,7 @@ func (n *podToucher) touchWhenDue(ctx context.Context, key podKey) (time.Duratio
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		n.forget(key)
-		return 0, nil // it is gone, or another pod has its name
+		return 0, nil // gone or replaced
 	case err != nil:
 		return 0, fmt.Errorf("tell pod %s that it may be placed: %w", key, err)
 	}
@@ -97,7 +94,6 @@ func (n *podToucher) touchWhenDue(ctx context.Context, key podKey) (time.Duratio
 	return 0, nil
 }
 
-// untilDue is how long to wait until the next nudge of a pod.
 func (n *podToucher) untilDue(key podKey, now time.Time) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -114,7 +110,6 @@ func (n *podToucher) forget(key podKey) {
 	delete(n.due, key)
 }
 
-// remember remembers a nudge, and forgets nudges that no longer matter.
 func (n *podToucher) remember(key podKey, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,7 +122,6 @@ func (n *podToucher) remember(key podKey, now time.Time) {
 	delete(n.due, key)
 }
 
-// patch writes the condition, if the pod is still the same.
 func (n *podToucher) patch(ctx context.Context, key podKey, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, binding.RequestTimeout)
 	defer cancel()

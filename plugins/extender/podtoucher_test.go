@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A pod waits for at most one pod of each other namespace, however many pods these have.
+// A pod waits for at most one pod of each other namespace.
 func TestNamespacesTakeTurnsToBeNudged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

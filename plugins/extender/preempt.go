@@ -16,18 +16,17 @@ import (
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
-// preempt keeps the nodes where a pod would have its volumes after the scheduler's evictions:
-// evictions elsewhere would be in vain. Where slots are still missing it adds pods that free them,
-// of a lower priority, as few and as unimportant as possible. It knows no disruption budgets, and
-// does not change the count of their violations. While a slot that an earlier preemption freed for
-// the pod is being detached, no node is left.
+// preempt keeps the nodes where a pod would have its volumes after the scheduler's evictions. For missing
+// slots it adds pods of a lower priority, as few and as unimportant as possible. It ignores disruption
+// budgets, and does not change their count. While a slot that an earlier preemption freed is being
+// detached, no node is left.
 func (x *Extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResult {
 	result := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	fact, err := convert.Pod(p.Pod)
 	if err != nil {
 		return result
 	}
-	// The scheduler keeps the pod from its queue while it evicts for it.
+	// The scheduler keeps the pod from its queue during its evictions.
 	x.requeuer.Keep(p.Pod.UID)
 	s, now := x.Facts.Snapshot(), x.Now()
 	if x.awaitsFreed(p.Pod, rules.PodRequest(s, &fact), s, now) {
@@ -43,8 +42,7 @@ func (x *Extender) preempt(p wire.Preemption) extenderv1.ExtenderPreemptionResul
 	return result
 }
 
-// awaitsFreed says whether a slot that an earlier preemption freed for the pod is being detached,
-// and no further pod must be evicted for it yet.
+// awaitsFreed says whether a slot freed for the pod is being detached: no further eviction yet.
 func (x *Extender) awaitsFreed(pod *corev1.Pod, r rules.Request, s ledger.Snapshot, now time.Time) bool {
 	node := ledger.NodeName(pod.Status.NominatedNodeName)
 	if node == "" || x.arbiter.Fit(s, r, node, now).Allowed() {
@@ -55,7 +53,6 @@ func (x *Extender) awaitsFreed(pod *corev1.Pod, r rules.Request, s ledger.Snapsh
 	return waits
 }
 
-// trial is a dry run of a preemption at one node.
 type trial struct {
 	x    *Extender
 	s    ledger.Snapshot
@@ -65,8 +62,7 @@ type trial struct {
 	now  time.Time
 }
 
-// victims returns the pods to evict besides the scheduler's own choice, and whether the pod would
-// then have its volumes.
+// victims returns further pods to evict, and whether that is enough.
 func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod, ok bool) {
 	without := t.x.nominees.at(string(t.node), t.pod, t.s)
 	if without == nil {
@@ -98,15 +94,14 @@ func (t trial) victims(chosen []*extenderv1.MetaPod) (more []*extenderv1.MetaPod
 	return more, true
 }
 
-// fits says whether the pod has its volumes at the node in a dry run.
 func (t trial) fits(d *ledger.Delta) bool {
 	s := t.s.With(d)
 	request := rules.PodRequest(s, t.fact)
 	return len(request.Needs) == 0 || t.x.arbiter.Fit(s, request, t.node, t.now).Allowed()
 }
 
-// others are the remaining pods at the node with attachable volumes and a lower priority, the most
-// important first.
+// others are the node's remaining pods with attachable volumes and a lower priority, the most important
+// first.
 func (t trial) others(without *ledger.Delta) []*corev1.Pod {
 	node := t.s.Node(t.node)
 	if node == nil {

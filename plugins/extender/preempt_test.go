@@ -24,7 +24,6 @@ func nominated(pod *corev1.Pod, node string) *corev1.Pod {
 	return pod
 }
 
-// preemptFor asks where evicting a victim would help, and returns the victims by node.
 func (r *rig) preemptFor(pod *corev1.Pod, victims map[string]*corev1.Pod) map[string][]string {
 	r.t.Helper()
 	args := extenderv1.ExtenderPreemptionArgs{Pod: pod, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
@@ -45,8 +44,7 @@ func (r *rig) preemptFor(pod *corev1.Pod, victims map[string]*corev1.Pod) map[st
 	return left
 }
 
-// The scheduler evicts for reasons that it knows. For slots, which it doesn't know, the extender
-// adds as few pods as possible, and the least important.
+// The scheduler doesn't know slots: for these the extender adds as few and unimportant pods as possible.
 func TestPreemptAddsWhoeverHasTheSlots(t *testing.T) {
 	pod := ranked(podWith("db", "data"), 10)
 	busy := map[string]*corev1.Pod{}
@@ -79,7 +77,6 @@ func TestPreemptAddsWhoeverHasTheSlots(t *testing.T) {
 	r.wantWrites()
 }
 
-// While a slot that was freed for a pod is being detached, no further pod is evicted for it.
 func TestPreemptWaitsForTheDetach(t *testing.T) {
 	pod := nominated(ranked(podWith("db", "data"), 10), "n1")
 	busy, user := boundTo(podWith("busy"), "n2"), boundTo(podWith("user", "a-n2"), "n2")
@@ -103,7 +100,6 @@ func TestPreemptWaitsForTheDetach(t *testing.T) {
 	}
 }
 
-// A volume for one pod at a time comes free with its pod.
 func TestPreemptAddsWhoeverHasTheVolume(t *testing.T) {
 	pod := ranked(podWith("db", "data"), 10)
 	busy, user := boundTo(podWith("busy"), "n1"), boundTo(podWith("user", "data"), "n1")
@@ -120,7 +116,7 @@ func TestPreemptAddsWhoeverHasTheVolume(t *testing.T) {
 	}
 }
 
-// A slot that was freed for a pod is not given to a less important pod.
+// A freed slot is not given to a less important pod.
 func TestNomineesCount(t *testing.T) {
 	nominee := nominated(ranked(podWith("nominee", "promised"), 10), "n1")
 	low, high := podWith("low", "data"), ranked(podWith("high", "data"), 20)
@@ -157,9 +153,7 @@ func TestNomineesCount(t *testing.T) {
 	}
 }
 
-// kube-scheduler has a claim provisioned before it calls bind, and first writes the node on the
-// pod: the slot is taken from then on. Once the claim also names the node, the slot is taken for
-// pods of any priority.
+// The scheduler provisions before bind, and first writes the node on the pod: the slot counts from then on.
 func TestSlotsOfClaimsThatAreBeingProvisioned(t *testing.T) {
 	making := nominated(podWith("making", "new"), "n1")
 	low, high := podWith("low", "data"), ranked(podWith("high", "data"), 20)

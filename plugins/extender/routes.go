@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/extender/internal/wire"
 )
 
-// The verbs, as their paths.
 const (
 	verbFilter     = "filter"
 	verbPrioritize = "prioritize"
@@ -29,7 +28,6 @@ const (
 
 func verbs() []string { return []string{verbFilter, verbPrioritize, verbBind, verbPreempt} }
 
-// handler returns the routes, without TLS.
 func (x *Extender) handler() http.Handler {
 	router := mux.NewRouter()
 	for verb, handle := range map[string]http.HandlerFunc{
@@ -43,7 +41,7 @@ func (x *Extender) handler() http.Handler {
 		func(r *http.Request, code int, took time.Duration) {
 			verb := strings.TrimPrefix(r.URL.Path, "/")
 			if !slices.Contains(verbs(), verb) {
-				verb = "other" // no client makes a time series of its own
+				verb = "other" // bounds the time series
 			}
 			x.metrics.answered(verb, code, took)
 			x.metrics.asked(r)
@@ -62,8 +60,7 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 
 func fail(w http.ResponseWriter, err error) { serving.WriteError(w, v1alpha1.ExtenderName, err) }
 
-// large calls next with the body of a possibly large request, once few enough others are in
-// progress.
+// large waits until few enough others are in progress.
 func (x *Extender) large(w http.ResponseWriter, r *http.Request, next func(body *http.Request) error) {
 	err := serving.WantJSON(r)
 	if err == nil {
@@ -81,8 +78,8 @@ func (x *Extender) large(w http.ResponseWriter, r *http.Request, next func(body 
 	}
 }
 
-// serveFilter answers filter. A present reason against all nodes is in the result: kube-scheduler
-// shows users that text, and of an HTTP error only the code.
+// A reason against all nodes is in the result: kube-scheduler shows users that text, and of an HTTP error
+// only the code.
 func (x *Extender) serveFilter(w http.ResponseWriter, r *http.Request) {
 	x.large(w, r, func(r *http.Request) error {
 		args, err := wire.ReadArgs(r.Body)
@@ -133,7 +130,7 @@ func (x *Extender) servePreempt(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveBind answers bind. The result says why a pod is not bound, as in serveFilter.
+// The reason is in the result, as in serveFilter.
 func (x *Extender) serveBind(w http.ResponseWriter, r *http.Request) {
 	args, err := wire.ReadBinding(w, r)
 	if err != nil {

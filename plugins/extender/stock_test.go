@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/certtest"
 )
 
-// stock is kube-scheduler's own client of an extender, with a certificate.
 func (r *rig) stock(nodeCacheCapable bool) fwk.Extender {
 	r.t.Helper()
 	made, err := kubescheduler.NewHTTPExtender(r.asked(nodeCacheCapable))
@@ -29,7 +28,6 @@ func (r *rig) stock(nodeCacheCapable bool) fwk.Extender {
 	return made
 }
 
-// asked is the extender's entry in a kube-scheduler's configuration.
 func (r *rig) asked(nodeCacheCapable bool) *config.Extender {
 	r.t.Helper()
 	dir := r.t.TempDir()
@@ -70,7 +68,6 @@ func infos(pods map[string]*corev1.Pod) []fwk.NodeInfo {
 	return all
 }
 
-// The stock scheduler's own code understands the answers, whether it sends names or whole nodes.
 func TestStockSchedulerUnderstands(t *testing.T) {
 	for name, capable := range map[string]bool{"by name": true, "by node": false} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestOnlySchedulersMayConnect(t *testing.T) {
 	}
 }
 
-// touch makes a file look changed on a file system with any clock.
+// touch works on a file system with any clock.
 func touch(t *testing.T, file string, at time.Time) {
 	t.Helper()
 	if err := os.Chtimes(file, at, at); err != nil {

@@ -21,8 +21,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// schedule runs a whole kube-scheduler that asks the extender until the test ends; it has all
-// defaults but NodeVolumeLimits.
 func (r *rig) schedule() {
 	r.t.Helper()
 	const file = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
@@ -72,7 +70,6 @@ func runnable(name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// told waits until a pod's condition PodScheduled has the wanted message.
 func (r *rig) told(pod *corev1.Pod, want string) {
 	r.t.Helper()
 	r.eventually("pod "+pod.Name+" to be told "+want, func() bool {
@@ -94,8 +91,7 @@ func (r *rig) nudges(pod *corev1.Pod) int {
 	return count
 }
 
-// A whole kube-scheduler, without its own count of volumes, sees no detach. A pod that waits for a
-// slot is tried on the nudge, and one write is enough.
+// Without its own volume count a kube-scheduler sees no detach: one nudge is enough.
 func TestOneNudgeIsEnough(t *testing.T) {
 	pod := runnable("db", "data")
 	r := newRig(t, func(r *rig) {

@@ -15,10 +15,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 )
 
-// errBound ends upstream's wait: the claims are bound.
 var errBound = errors.New("all claims of the pod are bound")
 
-// binder is upstream's binder, but its wait for bound claims ends when the caches show them.
+// binder is upstream's binder, but its wait ends when the caches show bound claims.
 type binder struct {
 	volumebinding.SchedulerVolumeBinder
 
@@ -26,8 +25,8 @@ type binder struct {
 	facts   facts
 }
 
-// BindPodVolumes has upstream bind or provision the pod's claims, and returns when all of them are bound.
-// All failures, and waits that the caches don't end, are upstream's.
+// BindPodVolumes has upstream bind or provision the pod's claims, and returns when all are bound. All
+// failures, and waits that the caches don't end, are upstream's.
 func (b *binder) BindPodVolumes(ctx context.Context, pod *corev1.Pod, volumes *volumebinding.PodVolumes) error {
 	waiting, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -43,7 +42,7 @@ func (b *binder) BindPodVolumes(ctx context.Context, pod *corev1.Pod, volumes *v
 	return err
 }
 
-// waitUntilBound waits until all claims of the pod are bound; false: ctx ended before.
+// waitUntilBound returns false if ctx ended before.
 func (b *binder) waitUntilBound(ctx context.Context, pod *corev1.Pod) bool {
 	keys := claimsOf(pod)
 	changed, stop := b.changes.of(keys)
@@ -60,7 +59,7 @@ func (b *binder) waitUntilBound(ctx context.Context, pod *corev1.Pod) bool {
 
 type claimKey struct{ namespace, name string }
 
-// claimsOf are the claims of a pod's volumes, also those that are made for it.
+// claimsOf includes claims that are made for the pod.
 func claimsOf(pod *corev1.Pod) []claimKey {
 	var keys []claimKey
 	for i := range pod.Spec.Volumes {
@@ -75,7 +74,6 @@ func claimsOf(pod *corev1.Pod) []claimKey {
 	return keys
 }
 
-// facts are the caches of bound claims and of the volumes that a node can reach.
 type facts struct {
 	claims     corelisters.PersistentVolumeClaimLister
 	volumes    corelisters.PersistentVolumeLister
@@ -91,8 +89,8 @@ func factsOf(factory informers.SharedInformerFactory) facts {
 	}
 }
 
-// bound says whether all of these claims are bound, by upstream's rules, to volumes that a node can reach.
-// Only upstream can tell for a volume of a driver that Kubernetes has migrated to CSI.
+// bound says whether all claims are bound, by upstream's rules, to reachable volumes. Only upstream can
+// tell for a driver that Kubernetes has migrated to CSI.
 func (f facts) bound(nodeName string, keys []claimKey) bool {
 	node, err := f.nodes.Get(nodeName)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding"
 )
 
-// upstream is a binder that waits until its context ends, or fails as told.
 type upstream struct {
 	volumebinding.SchedulerVolumeBinder
 	waits chan struct{} // receives when it waits
@@ -32,7 +31,6 @@ func (u *upstream) BindPodVolumes(ctx context.Context, _ *corev1.Pod, _ *volumeb
 	return ctx.Err()
 }
 
-// world is a node in zone a, a pod there with two claims, and caches of a fake API.
 type world struct {
 	t    *testing.T
 	kube *fake.Clientset
@@ -69,7 +67,6 @@ func (w *world) put(objects ...runtime.Object) {
 	}
 }
 
-// claim is bound to the PersistentVolume of the same name.
 func claim(name string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid-of-claim", Annotations: map[string]string{volume.AnnBindCompleted: "yes"}},
@@ -81,7 +78,6 @@ func claim(name string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.P
 	return c
 }
 
-// disk is a CSI volume in a zone, bound to the claim of the same name.
 func disk(name, zone string, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -98,8 +94,7 @@ func disk(name, zone string, change ...func(*corev1.PersistentVolume)) *corev1.P
 	return pv
 }
 
-// The wait ends exactly when the pod's last claim is bound, in any order of its two objects. Upstream's
-// binder here never ends it.
+// The wait ends with the last claim, in any order of events. Upstream's binder here never ends it.
 func TestEndsWhenAllClaimsAreBound(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{
 		"the volume last": {claim("db-cache"), disk("db-cache", "a"), claim("data"), disk("data", "a")},
@@ -130,7 +125,7 @@ func TestEndsWhenAllClaimsAreBound(t *testing.T) {
 	}
 }
 
-// Claims that upstream would not accept as bound end no wait: the caller's context does.
+// Claims that upstream would not accept end no wait.
 func TestDoesNotEndBefore(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{
 		"no claims":                    nil,
@@ -170,7 +165,6 @@ func TestDoesNotEndBefore(t *testing.T) {
 	}
 }
 
-// until waits until the caches have the objects.
 func (w *world) until(b *binder, objects []runtime.Object) {
 	w.t.Helper()
 	changed, stop := b.changes.of([]claimKey{{"shop", "data"}})
@@ -199,7 +193,6 @@ func (w *world) until(b *binder, objects []runtime.Object) {
 	}
 }
 
-// Upstream's failure is returned.
 func TestFailsAsUpstream(t *testing.T) {
 	refused := errors.New("claim is gone")
 	w, b, _ := newWorld(t, refused)
@@ -208,7 +201,6 @@ func TestFailsAsUpstream(t *testing.T) {
 	}
 }
 
-// A pod without claims goes to upstream: there is no wait.
 func TestNoClaims(t *testing.T) {
 	w, b, _ := newWorld(t, nil)
 	w.pod.Spec.Volumes = w.pod.Spec.Volumes[2:]
@@ -217,7 +209,6 @@ func TestNoClaims(t *testing.T) {
 	}
 }
 
-// A claim is not bound for an unknown node.
 func TestUnknownNode(t *testing.T) {
 	w, b, _ := newWorld(t, nil)
 	w.put(claim("data"), disk("data", "a"))
@@ -228,7 +219,6 @@ func TestUnknownNode(t *testing.T) {
 	}
 }
 
-// Args are VolumeBinding's, complete. An unknown field is an error.
 func TestArgs(t *testing.T) {
 	full, err := decode(nil)
 	if err != nil || full.BindTimeoutSeconds != 600 {

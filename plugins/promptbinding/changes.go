@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// changes wakes the waits for a claim after a change of the claim or of a PersistentVolume that names it. A
-// change costs only the waits for that claim. Safe for parallel use.
+// changes wakes the waits for a claim after a change of the claim or of a PersistentVolume that names it.
+// Other waits cost nothing. Safe for parallel use.
 type changes struct {
 	mu      sync.Mutex
 	waiting map[claimKey][]chan<- struct{}
@@ -43,7 +43,7 @@ func newChanges(factory informers.SharedInformerFactory) (*changes, error) {
 	return c, nil
 }
 
-// handler reports each new or changed object. A deleted object binds no claim.
+// A deleted object binds no claim.
 func (c *changes) handler(claimOf func(object any) (claimKey, bool)) cache.ResourceEventHandler {
 	tell := func(object any) {
 		if key, ok := claimOf(object); ok {
@@ -53,8 +53,8 @@ func (c *changes) handler(claimOf func(object any) (claimKey, bool)) cache.Resou
 	return cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }}
 }
 
-// of returns a channel that receives after a change of one of these claims, until stop is called. Changes
-// before the next receive are reported once.
+// of returns a channel that receives after a change of these claims, until stop is called. Changes before
+// the next receive are reported once.
 func (c *changes) of(keys []claimKey) (changed <-chan struct{}, stop func()) {
 	channel := make(chan struct{}, 1)
 	c.mu.Lock()

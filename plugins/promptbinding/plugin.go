@@ -52,7 +52,7 @@ func New(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugi
 	return &PromptVolumeBinding{upstream}, nil
 }
 
-// decode returns complete args. kube-scheduler passes the args of unknown plugins unchanged from its file.
+// decode returns complete args: kube-scheduler passes unknown plugins' args unchanged.
 func decode(args runtime.Object) (*config.VolumeBindingArgs, error) {
 	var given schedulerv1.VolumeBindingArgs
 	switch args := args.(type) {

@@ -9,8 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// attempts is how often kube-scheduler has tried to place a pod of Moorage's profile in this
-// process.
 func (c *cluster) attempts() int {
 	c.t.Helper()
 	metrics.Register()

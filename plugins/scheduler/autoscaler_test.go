@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// addsNodes says whether a cluster autoscaler adds nodes for a pod without one: by
-// cluster-autoscaler's rule (utils/kubernetes/listers.go, unschedulable pods), and by Karpenter's
-// (pkg/utils/pod/scheduling.go, FailedToSchedule), which ignores the status.
+// The rules are cluster-autoscaler's (utils/kubernetes/listers.go) and Karpenter's
+// (pkg/utils/pod/scheduling.go, FailedToSchedule); Karpenter ignores the status.
 func addsNodes(conditions []corev1.PodCondition) (clusterAutoscaler, karpenter bool) {
 	for _, c := range conditions {
 		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
@@ -34,8 +33,6 @@ func (c *cluster) get(pod *corev1.Pod) *corev1.Pod {
 	return found
 }
 
-// waits waits for the pod's message that it waits for its volumes, and fails the test when an
-// autoscaler would add nodes for it.
 func (c *cluster) waits(pod *corev1.Pod, want string) {
 	c.t.Helper()
 	c.told(pod, want)
@@ -49,7 +46,6 @@ func (c *cluster) waits(pod *corev1.Pod, want string) {
 	}
 }
 
-// untried fails the test when a pod was ever called unschedulable.
 func (c *cluster) untried(pod *corev1.Pod) {
 	c.t.Helper()
 	c.writing.Lock()
@@ -68,7 +64,6 @@ func (c *cluster) scheduledMessage(pod *corev1.Pod) string {
 	return ""
 }
 
-// share creates a pod that uses the claim of another pod.
 func (c *cluster) share(name, claim string, priority int32) *corev1.Pod {
 	c.t.Helper()
 	pod := c.newPod(name, v1alpha1.SchedulerName, claim)
@@ -76,7 +71,6 @@ func (c *cluster) share(name, claim string, priority int32) *corev1.Pod {
 	return c.create(pod)
 }
 
-// oncePod makes a claim and its volume ReadWriteOncePod.
 func (c *cluster) oncePod(claim string) {
 	c.t.Helper()
 	for _, object := range disk(claim) {
@@ -90,8 +84,6 @@ func (c *cluster) oncePod(claim string) {
 	}
 }
 
-// For a missing claim the pod has kube-scheduler's own message, and is placed once the claim
-// exists.
 func TestMissingClaim(t *testing.T) {
 	c := newCluster(t)
 	pod := c.create(c.newPod("p", v1alpha1.SchedulerName, "p"))
@@ -100,8 +92,6 @@ func TestMissingClaim(t *testing.T) {
 	c.bound(pod)
 }
 
-// A volume for one pod at a time: the second pod can't preempt the first, and is placed when the
-// first is gone.
 func TestVolumeOfOnePodInUse(t *testing.T) {
 	c := newCluster(t)
 	c.oncePod("p")
@@ -113,8 +103,7 @@ func TestVolumeOfOnePodInUse(t *testing.T) {
 	c.bound(second)
 }
 
-// Two volumes are held at two nodes. kube-scheduler would place the pod: it is not called
-// Unschedulable, nor tried, until one volume is free.
+// Stock kube-scheduler would place the pod: it is neither tried nor Unschedulable until a volume is free.
 func TestGateVolumesAtTwoNodes(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.pod("a", v1alpha1.SchedulerName, true), c.pod("b", v1alpha1.SchedulerName, true)
@@ -132,9 +121,7 @@ func TestGateVolumesAtTwoNodes(t *testing.T) {
 	c.told(both, "exceed max volume count")
 }
 
-// The node that holds the volume doesn't match the pod's selector. The pod must be tried, since
-// Moorage can't know that. Afterwards its message has the scheduler's reason, and the other nodes'
-// reason; and no autoscaler adds nodes for it.
+// The pod must be tried, since Moorage can't know its selector. No autoscaler adds nodes.
 func TestHolderDoesNotSuitThePod(t *testing.T) {
 	c := newCluster(t)
 	first := c.pod("first", v1alpha1.SchedulerName, true)
@@ -150,7 +137,6 @@ func TestHolderDoesNotSuitThePod(t *testing.T) {
 	}
 }
 
-// A new node has slots: the autoscaler must add one.
 func TestNoFreeSlotAddsNodes(t *testing.T) {
 	c := newCluster(t)
 	for _, name := range []string{"a", "b", "c"} {

@@ -16,15 +16,14 @@ import (
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// checked is the plugin with a check of its profile. A plugin can't see its profile while it is
-// made. The profile is complete when events are registered: an error then keeps the scheduler from
-// starting.
+// checked is the plugin with a check of its profile. The profile is complete only when events are
+// registered: an error then keeps the scheduler from starting.
 type checked struct {
 	guarded
 	handle fwk.Handle
 }
 
-// EventsToRegister refuses a profile that the plugin can't work in.
+// EventsToRegister refuses an unsuitable profile.
 func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	if profile, ok := c.handle.(interface{ ListPlugins() *config.Plugins }); ok {
 		if err := check(profile.ListPlugins()); err != nil {
@@ -34,10 +33,9 @@ func (c *checked) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithH
 	return c.guarded.EventsToRegister(ctx)
 }
 
-// check returns the fault of a profile's plugins, with the remedy.
+// check returns a profile's fault, with the remedy.
 func check(plugins *config.Plugins) error {
-	// NodeVolumeLimits counts a pod's own attachment twice: a pod could not come back to a node
-	// that is full with its volumes.
+	// NodeVolumeLimits counts a pod's own attachment twice: a pod could not come back to a full node.
 	if at(plugins.PreFilter, names.NodeVolumeLimits) >= 0 || at(plugins.Filter, names.NodeVolumeLimits) >= 0 {
 		return fmt.Errorf("it has both %s and %s, which would count the same slots twice: add %q to plugins.multiPoint.disabled of the profile",
 			volumehold.Name, names.NodeVolumeLimits, "name: "+names.NodeVolumeLimits)
@@ -49,7 +47,7 @@ func check(plugins *config.Plugins) error {
 	if err := checkBinding(plugins); err != nil {
 		return err
 	}
-	// Another plugin's bind under way could not be made to fail when another scheduler takes over.
+	// Another plugin's running bind could not be made to fail when another scheduler takes over.
 	if at(plugins.Bind, volumehold.Name) != 0 {
 		return fmt.Errorf("it has another plugin than %s bind pods first: put %q first in plugins.bind.enabled of the profile",
 			volumehold.Name, "name: "+volumehold.Name)
@@ -57,8 +55,7 @@ func check(plugins *config.Plugins) error {
 	return nil
 }
 
-// checkBinding returns the fault of the plugin that has claims bound: VolumeBinding, or
-// PromptVolumeBinding in its place. Both would write for the same claims.
+// checkBinding allows VolumeBinding or PromptVolumeBinding. Both would write for the same claims.
 func checkBinding(plugins *config.Plugins) error {
 	prompt := at(plugins.Filter, promptbinding.Name) >= 0 || at(plugins.PreBind, promptbinding.Name) >= 0
 	stock := at(plugins.Filter, names.VolumeBinding) >= 0 || at(plugins.PreBind, names.VolumeBinding) >= 0
@@ -69,7 +66,7 @@ func checkBinding(plugins *config.Plugins) error {
 	return nil
 }
 
-// missingPoints are the necessary extension points without the plugin. Score is optional.
+// Score is optional.
 func missingPoints(plugins *config.Plugins) []string {
 	var missing []string
 	for _, point := range []struct {
@@ -86,7 +83,7 @@ func missingPoints(plugins *config.Plugins) []string {
 	return missing
 }
 
-// at is a plugin's place among the plugins of an extension point; -1 when it is absent.
+// at is a plugin's index at an extension point; -1: absent.
 func at(point config.PluginSet, name string) int {
 	return slices.IndexFunc(point.Enabled, func(p config.Plugin) bool { return p.Name == name })
 }

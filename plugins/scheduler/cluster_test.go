@@ -43,7 +43,6 @@ import (
 
 const driver = "disk.example.com"
 
-// patience is a test's longest wait; only a failing test takes it.
 const patience = 30 * time.Second
 
 // cluster is a real scheduler over a fake API. The test plays all other components.
@@ -58,13 +57,11 @@ type cluster struct {
 	kill      func()              // ends the scheduler, and waits for the end
 }
 
-// newScheduler makes a scheduler with these profiles. Its informers have not begun.
 func newScheduler(t *testing.T, kube *fake.Clientset, api *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
 	t.Helper()
 	return newSchedulerIn(t.Context(), kube, api, profiles...)
 }
 
-// newSchedulerIn is newScheduler of a process that ends with ctx.
 func newSchedulerIn(ctx context.Context, kube *fake.Clientset, api *moorage, profiles ...config.KubeSchedulerProfile) (*kubescheduler.Scheduler, informers.SharedInformerFactory, error) {
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
@@ -78,7 +75,6 @@ func newSchedulerIn(ctx context.Context, kube *fake.Clientset, api *moorage, pro
 	return made, factory, err
 }
 
-// podGroups is the API of PodGroups, with minMember 2 for a and b.
 func podGroups() *dynamicfake.FakeDynamicClient {
 	kinds := map[schema.GroupVersionResource]string{schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"): "PodGroupList"}
 	var groups []apiruntime.Object
@@ -96,7 +92,6 @@ func podGroupOf(name string, minMember int64) *unstructured.Unstructured {
 	}}
 }
 
-// podGroup creates a PodGroup of sigs.k8s.io/scheduler-plugins.
 func (c *cluster) podGroup(name string, minMember int64) {
 	c.t.Helper()
 	kind := schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups")
@@ -105,8 +100,6 @@ func (c *cluster) podGroup(name string, minMember int64) {
 	}
 }
 
-// newCluster runs a scheduler with Moorage's shipped profile and the stock profile, over nodes n1
-// to n3 with one slot each, and these objects.
 func newCluster(t *testing.T, objects ...apiruntime.Object) *cluster {
 	t.Helper()
 	if err := scheduler.SetDefaults(); err != nil {
@@ -131,7 +124,6 @@ func newCluster(t *testing.T, objects ...apiruntime.Object) *cluster {
 	return c
 }
 
-// lead runs a scheduler process, and waits for so many watches of Moorage's kinds.
 func (c *cluster) lead(watches int64) {
 	c.t.Helper()
 	ctx, end := context.WithCancel(c.t.Context())
@@ -158,7 +150,6 @@ func (c *cluster) lead(watches int64) {
 	}
 }
 
-// add puts objects into the API, before the scheduler runs or later.
 func (c *cluster) add(objects ...apiruntime.Object) {
 	c.t.Helper()
 	for _, object := range objects {
@@ -168,8 +159,7 @@ func (c *cluster) add(objects ...apiruntime.Object) {
 	}
 }
 
-// bind does the API server's work for a binding. It fails the test when a pod of Moorage's profile
-// with volumes is bound by a request that names no version of the pod.
+// bind fails the test if a pod with volumes is bound without the pod's version.
 func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	create, ok := action.(clienttesting.CreateAction)
 	if !ok || action.GetSubresource() != "binding" {
@@ -199,8 +189,7 @@ func (c *cluster) bind(action clienttesting.Action) (bool, apiruntime.Object, er
 	return true, binding, c.kube.Tracker().Update(pods, pod, pod.Namespace)
 }
 
-// patch does the fake API's work for a patch of a pod, and more: it heeds the version that a patch
-// names, and gives the pod a new version.
+// Beyond the fake's patch it checks the patch's version, and sets a new version.
 func (c *cluster) patch(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	patch, ok := action.(clienttesting.PatchAction)
 	if !ok {
@@ -236,7 +225,6 @@ func (c *cluster) patch(action clienttesting.Action) (bool, apiruntime.Object, e
 
 func (c *cluster) nextVersion() string { return strconv.FormatInt(c.version.Add(1), 10) }
 
-// newPod is a pod of a scheduler, with or without a claim.
 func (c *cluster) newPod(name, schedulerName, claim string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: c.nextVersion()},
@@ -258,7 +246,6 @@ func (c *cluster) create(pod *corev1.Pod) *corev1.Pod {
 	return made
 }
 
-// pod creates a pod of a scheduler, with a disk of its own or without a disk.
 func (c *cluster) pod(name, schedulerName string, withDisk bool) *corev1.Pod {
 	c.t.Helper()
 	if !withDisk {
@@ -277,7 +264,6 @@ func (c *cluster) label(name, key, value string) {
 	}
 }
 
-// full takes a node's slots away.
 func (c *cluster) full(name string) {
 	c.t.Helper()
 	if _, err := c.kube.StorageV1().CSINodes().Update(c.t.Context(), csiNode(name, 0), metav1.UpdateOptions{}); err != nil {
@@ -292,7 +278,6 @@ func (c *cluster) delete(pod *corev1.Pod) {
 	}
 }
 
-// bound waits until the pod is bound, and says where.
 func (c *cluster) bound(pod *corev1.Pod) string {
 	c.t.Helper()
 	at := ""
@@ -306,7 +291,6 @@ func (c *cluster) bound(pod *corev1.Pod) string {
 	return at
 }
 
-// told waits until the pod's condition PodScheduled has the wanted message.
 func (c *cluster) told(pod *corev1.Pod, want string) {
 	c.t.Helper()
 	last := ""

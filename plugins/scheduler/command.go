@@ -35,13 +35,12 @@ import (
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// NewCommand returns the command line of the role scheduler: kube-scheduler's own flags, the
-// plugins VolumeHold and PromptVolumeBinding for its profiles, and SetDefaults. It leaves out
-// features with resources that the API server does not serve (docs/decisions/0056). Each command
-// makes one scheduler.
+// NewCommand returns the command line of the role scheduler: kube-scheduler's own flags, the plugins
+// VolumeHold and PromptVolumeBinding, and SetDefaults. It leaves out features with unserved resources
+// (docs/decisions/0056). Each command makes one scheduler.
 func NewCommand() *cobra.Command {
 	if err := SetDefaults(); err != nil {
-		// The gate costs a write for each pod, and nothing else.
+		// The gate costs only a write for each pod.
 		klog.Background().V(1).Info("Pods will be nominated while they wait in Permit", "why", err.Error())
 	}
 	opts, others := options.NewOptions(), extender.DefaultConfig()
@@ -54,7 +53,7 @@ func NewCommand() *cobra.Command {
 			"(docs/operate/modes.md#the-extender).",
 		Args: cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return opts.ComponentGlobalsRegistry.Set() // --feature-gates, before any gate is read
+			return opts.ComponentGlobalsRegistry.Set() // before any gate is read
 		},
 		RunE: func(command *cobra.Command, _ []string) error {
 			verflag.PrintAndExitIfRequested()
@@ -80,15 +79,15 @@ func NewCommand() *cobra.Command {
 	return command
 }
 
-// setUpAndRun makes a scheduler from its flags and runs it until ctx is done. Caches, events and
-// Bindings under way outlive ctx: they end after scheduling has ended.
+// setUpAndRun runs a scheduler until ctx is done. Caches, events and Bindings under way outlive ctx: they
+// end after scheduling has ended.
 func setUpAndRun(ctx context.Context, opts *options.Options, gates featuregate.FeatureGate, hold *volumehold.Factory, others extender.Config) error {
 	if opts.InformerName == nil {
 		name, err := cache.NewInformerName("kube-scheduler")
 		if err != nil {
 			return err
 		}
-		defer name.Release() // the next scheduler of this process has the same name
+		defer name.Release() // the process's next scheduler has the same name
 		opts.InformerName = name
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -112,7 +111,6 @@ func setUpAndRun(ctx context.Context, opts *options.Options, gates featuregate.F
 	return p.run(ctx, life)
 }
 
-// newExtender makes the extender that answers other schedulers, by the facts of the plugin.
 func newExtender(others extender.Config, config *schedulerconfig.CompletedConfig, hold *volumehold.Factory) (*extender.Extender, error) {
 	facts, placer := hold.Shared()
 	if facts == nil {
@@ -133,8 +131,8 @@ func newExtender(others extender.Config, config *schedulerconfig.CompletedConfig
 	return extender.New(options)
 }
 
-// Checked returns a factory of plugins that keep the scheduler from starting with an unsuitable
-// profile, and that turn a panic into an error of the pod.
+// Checked returns a factory of plugins that refuse an unsuitable profile at the start, and turn a panic
+// into an error of the pod.
 func Checked(f *volumehold.Factory) runtime.PluginFactory {
 	return func(ctx context.Context, args apiruntime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		made, err := f.New(ctx, args, handle)

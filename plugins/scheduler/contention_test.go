@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// late is a claim of the class late: its volume is made at the first pod's node.
 func late(claim string) *corev1.PersistentVolumeClaim {
 	class := "late"
 	return &corev1.PersistentVolumeClaim{
@@ -28,7 +27,6 @@ func late(claim string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// zoned puts n1 to n3 in zones, and adds the class late for volumes in zone a.
 func (c *cluster) zoned(zones ...string) {
 	c.t.Helper()
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
@@ -41,15 +39,13 @@ func (c *cluster) zoned(zones ...string) {
 	}
 }
 
-// unprovisioned creates a pod with such a claim. Once a node is chosen, the pod is reserved there,
-// and is bound only after the test makes the volume.
+// The pod is reserved and bound only after the test makes the volume.
 func (c *cluster) unprovisioned(name string) *corev1.Pod {
 	c.t.Helper()
 	c.add(late(name))
 	return c.create(c.newPod(name, v1alpha1.SchedulerName, name))
 }
 
-// selected waits until a node is chosen for a claim's volume, and returns the node.
 func (c *cluster) selected(claim string) string {
 	c.t.Helper()
 	at := ""
@@ -64,7 +60,6 @@ func (c *cluster) selected(claim string) string {
 	return at
 }
 
-// provision makes the volume of a claim, within reach of any node.
 func (c *cluster) provision(claim string) {
 	c.t.Helper()
 	made := disk(claim)
@@ -82,7 +77,6 @@ func (c *cluster) provision(claim string) {
 	}
 }
 
-// boundByOthers has another scheduler place a pod with a disk of its own.
 func (c *cluster) boundByOthers(name, at string) *corev1.Pod {
 	c.t.Helper()
 	pod := c.pod(name, "other", true)
@@ -93,7 +87,6 @@ func (c *cluster) boundByOthers(name, at string) *corev1.Pod {
 	return pod
 }
 
-// only creates a pod with a disk that may be at one node alone.
 func (c *cluster) only(name, at string) *corev1.Pod {
 	c.t.Helper()
 	c.add(disk(name)...)
@@ -104,8 +97,7 @@ func (c *cluster) only(name, at string) *corev1.Pod {
 	return c.create(pod)
 }
 
-// A pod has a node and waits for its volume to be made; meanwhile another scheduler binds a pod to
-// the last slot there. The first pod goes elsewhere.
+// While the volume is made, another scheduler takes the slot: the pod goes elsewhere.
 func TestSlotIsTakenBeforeTheBinding(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("a", "a", "a")
@@ -124,7 +116,6 @@ func TestSlotIsTakenBeforeTheBinding(t *testing.T) {
 	}
 }
 
-// A pod that is deleted before it is bound leaves nothing behind: the next pod gets its slot.
 func TestPodDeletedBeforeItIsBound(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("a", "a", "a")
@@ -148,8 +139,6 @@ func TestPodDeletedBeforeItIsBound(t *testing.T) {
 	}
 }
 
-// Two new pods share a claim without a volume: both are placed at a node that the claim's class
-// allows, and take one slot together.
 func TestTwoPodsOfOneNewClaim(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("b", "a", "a")
@@ -177,7 +166,7 @@ func (c *cluster) claimWrites(claim string) int {
 	return n
 }
 
-// A new scheduler process counts the pods that the former process has bound, before it binds a pod.
+// A new process counts bound pods before it binds.
 func TestNextLeaderTakesOver(t *testing.T) {
 	c := newCluster(t)
 	pods := c.filled()

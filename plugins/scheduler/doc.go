@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scheduler is kube-scheduler with the plugin VolumeHold built in: the only package of
-// Moorage that imports k8s.io/kubernetes for it. It also answers other schedulers, if it has an
-// address to listen at (plugins/extender).
-//
-// Reads, decides and writes as kube-scheduler and package volumehold do. Profiles without the
-// plugin are kube-scheduler's own.
+// Package scheduler is kube-scheduler with the plugin VolumeHold: the only package of Moorage that imports
+// k8s.io/kubernetes for it. It also answers other schedulers, if it has an address to listen at
+// (plugins/extender). Profiles without the plugin are kube-scheduler's own.
 package scheduler

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// disks makes so many volumes for pods that will wait.
 func (c *cluster) disks(number int) {
 	c.t.Helper()
 	for i := range number {
@@ -21,11 +20,9 @@ func (c *cluster) disks(number int) {
 	}
 }
 
-// waits is the name of a pod that waits, and of its claim.
 func waits(i int) string { return fmt.Sprintf("waits-%03d", i) }
 
-// queued creates pods with a disk each, and waits until all of them were refused. The disks must be
-// older than the running pods: a pod is tried once more when its volume becomes known.
+// The disks must be older than the running pods: a new volume causes one more try.
 func (c *cluster) queued(number int) []*corev1.Pod {
 	c.t.Helper()
 	var pods []*corev1.Pod
@@ -41,8 +38,7 @@ func (c *cluster) queued(number int) []*corev1.Pod {
 	return pods
 }
 
-// Slots come free singly while many pods wait: about one pod is tried for each slot, the oldest
-// first, and no slot stays free.
+// About one pod is tried per freed slot, the oldest first, and no slot stays free.
 func TestOneAttemptForOneSlot(t *testing.T) {
 	c := newCluster(t)
 	const slots, queue = 10, 90

@@ -10,13 +10,12 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// SetDefaults turns off a default of kube-scheduler in this process:
-// NominatedNodeNameForExpectation would write status.nominatedNodeName of every pod that waits in
-// Permit, though the reservation in memory counts the pod already. Call it before the flags are
-// registered; --feature-gates has the last word.
+// SetDefaults turns off NominatedNodeNameForExpectation, which would write status.nominatedNodeName of
+// every pod that waits in Permit, though the reservation in memory counts it already. Call it before the
+// flags are registered; --feature-gates has the last word.
 //
-// An error means that the gate is still on: the flags were registered before, or this Kubernetes
-// has locked the gate.
+// An error means that the gate is still on: the flags were registered before, or Kubernetes has locked the
+// gate.
 func SetDefaults() error { return setDefaults(feature.DefaultMutableFeatureGate) }
 
 func setDefaults(gates featuregate.MutableFeatureGate) error {

@@ -10,13 +10,11 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// gates are kube-scheduler's, apart from the process's.
 func gates() featuregate.MutableVersionedFeatureGate {
 	return feature.DefaultMutableFeatureGate.DeepCopyAndReset()
 }
 
-// Only users that ask for it pay for a write of a fact that the ticket has. This test fails once
-// Kubernetes locks the gate.
+// Nomination writes a fact that the ticket has. This test fails once Kubernetes locks the gate.
 func TestPodsAreNotNominatedByDefault(t *testing.T) {
 	own := gates()
 	if err := setDefaults(own); err != nil {
@@ -33,7 +31,6 @@ func TestPodsAreNotNominatedByDefault(t *testing.T) {
 	}
 }
 
-// The command line of moorage-scheduler has the default, and takes another.
 func TestCommandSetsDefaults(t *testing.T) {
 	command := NewCommand()
 	if feature.DefaultFeatureGate.Enabled(features.NominatedNodeNameForExpectation) {

@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Only one pod of a group of two exists. It reserves nothing, gives a reason that makes no
-// autoscaler add nodes, and is placed when the second pod comes.
+// Its reason makes no autoscaler add nodes.
 func TestIncompleteGroupReservesNothing(t *testing.T) {
 	c := newCluster(t)
 	x := c.pod("x", v1alpha1.SchedulerName, true)
@@ -26,7 +25,6 @@ func TestIncompleteGroupReservesNothing(t *testing.T) {
 	c.bound(a2)
 }
 
-// A group's PodGroup comes after its pods, which wait for it.
 func TestGroupComesAfterItsPods(t *testing.T) {
 	c := newCluster(t)
 	l1, l2 := c.inGroup("late", "l1", 1), c.inGroup("late", "l2", 1)

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// inGroup creates a pod with a disk as a member of a PodGroup.
 func (c *cluster) inGroup(group, name string, created int64) *corev1.Pod {
 	c.t.Helper()
 	c.add(disk(name)...)
@@ -23,8 +22,7 @@ func (c *cluster) inGroup(group, name string, created int64) *corev1.Pod {
 	return c.create(pod)
 }
 
-// Three nodes have one slot each, and there are two groups of two. In any order of the pods, one
-// group gets its slots, and then the second. Never do both groups hold half and wait.
+// Two groups never both hold half of the slots and wait.
 func TestGroupsTakeTurns(t *testing.T) {
 	for _, order := range [][]string{{"a1", "b1", "a2", "b2"}, {"b1", "a1", "b2", "a2"}, {"b1", "b2", "a1", "a2"}, {"a1", "b1", "b2", "a2"}} {
 		t.Run(order[0]+order[1]+order[2]+order[3], func(t *testing.T) {

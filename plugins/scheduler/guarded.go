@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/volumehold"
 )
 
-// extensions are the extension points of volumehold.VolumeHold.
 type extensions interface {
 	fwk.PreEnqueuePlugin
 	fwk.EnqueueExtensions
@@ -38,11 +37,10 @@ var (
 	_ extensions = guarded{}
 )
 
-// guarded turns a panic at an extension point of the plugin into an error of the pod. The pod is
-// tried again, and the scheduler goes on with other pods.
+// guarded turns a panic at an extension point into an error of the pod: the pod is tried again.
 type guarded struct{ extensions }
 
-// recovered, when deferred, logs a panic and passes the error to tell, if set.
+// tell may be nil.
 func recovered(point string, pod *corev1.Pod, tell func(error)) {
 	r := recover()
 	if r == nil {
@@ -55,12 +53,11 @@ func recovered(point string, pod *corev1.Pod, tell func(error)) {
 	}
 }
 
-// into sets a status to an error.
 func into(status **fwk.Status) func(error) {
 	return func(err error) { *status = fwk.AsStatus(err) }
 }
 
-// PreEnqueue lets a pod through after a panic: a pod that is kept out gets no reason.
+// PreEnqueue lets a pod through after a panic: a kept pod gets no reason.
 func (g guarded) PreEnqueue(ctx context.Context, pod *corev1.Pod) (status *fwk.Status) {
 	defer recovered("PreEnqueue", pod, func(error) { status = nil })
 	return g.extensions.PreEnqueue(ctx, pod)
@@ -82,88 +79,74 @@ func (g guarded) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHi
 	return events, err
 }
 
-// PreFilter implements fwk.PreFilterPlugin.
 func (g guarded) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (_ *fwk.PreFilterResult, status *fwk.Status) {
 	defer recovered("PreFilter", pod, into(&status))
 	return g.extensions.PreFilter(ctx, state, pod, nodes)
 }
 
-// PreFilterExtensions implements fwk.PreFilterPlugin.
 func (g guarded) PreFilterExtensions() fwk.PreFilterExtensions { return g }
 
-// AddPod implements fwk.PreFilterExtensions.
 func (g guarded) AddPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, added fwk.PodInfo, node fwk.NodeInfo) (status *fwk.Status) {
 	defer recovered("AddPod", pod, into(&status))
 	return g.extensions.AddPod(ctx, state, pod, added, node)
 }
 
-// RemovePod implements fwk.PreFilterExtensions.
 func (g guarded) RemovePod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) (status *fwk.Status) {
 	defer recovered("RemovePod", pod, into(&status))
 	return g.extensions.RemovePod(ctx, state, pod, removed, node)
 }
 
-// Filter implements fwk.FilterPlugin.
 func (g guarded) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) (status *fwk.Status) {
 	defer recovered("Filter", pod, into(&status))
 	return g.extensions.Filter(ctx, state, pod, node)
 }
 
-// PostFilter implements fwk.PostFilterPlugin.
 func (g guarded) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (_ *fwk.PostFilterResult, status *fwk.Status) {
 	defer recovered("PostFilter", pod, into(&status))
 	return g.extensions.PostFilter(ctx, state, pod, nodes)
 }
 
-// PodGroupPostFilter implements fwk.PodGroupPostFilterPlugin.
 func (g guarded) PodGroupPostFilter(ctx context.Context, state fwk.PodGroupCycleState, group fwk.PodGroupInfo, schedule fwk.PodGroupSchedulingFunc) (_ *fwk.PodGroupPostFilterResult, status *fwk.Status) {
 	defer recovered("PodGroupPostFilter", nil, into(&status))
 	return g.extensions.PodGroupPostFilter(ctx, state, group, schedule)
 }
 
-// PreScore implements fwk.PreScorePlugin.
 func (g guarded) PreScore(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (status *fwk.Status) {
 	defer recovered("PreScore", pod, into(&status))
 	return g.extensions.PreScore(ctx, state, pod, nodes)
 }
 
-// Score implements fwk.ScorePlugin.
 func (g guarded) Score(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) (_ int64, status *fwk.Status) {
 	defer recovered("Score", pod, into(&status))
 	return g.extensions.Score(ctx, state, pod, node)
 }
 
-// Reserve implements fwk.ReservePlugin.
 func (g guarded) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (status *fwk.Status) {
 	defer recovered("Reserve", pod, into(&status))
 	return g.extensions.Reserve(ctx, state, pod, node)
 }
 
-// Unreserve implements fwk.ReservePlugin. After a panic the pod may count until it is gone.
+// After a panic in Unreserve the pod may count until it is gone.
 func (g guarded) Unreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
 	defer recovered("Unreserve", pod, nil)
 	g.extensions.Unreserve(ctx, state, pod, node)
 }
 
-// Permit implements fwk.PermitPlugin.
 func (g guarded) Permit(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (status *fwk.Status, _ time.Duration) {
 	defer recovered("Permit", pod, into(&status))
 	return g.extensions.Permit(ctx, state, pod, node)
 }
 
-// Bind implements fwk.BindPlugin.
 func (g guarded) Bind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (status *fwk.Status) {
 	defer recovered("Bind", pod, into(&status))
 	return g.extensions.Bind(ctx, state, pod, node)
 }
 
-// PostBind implements fwk.PostBindPlugin.
 func (g guarded) PostBind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
 	defer recovered("PostBind", pod, nil)
 	g.extensions.PostBind(ctx, state, pod, node)
 }
 
-// SignPod implements fwk.SignPlugin.
 func (g guarded) SignPod(ctx context.Context, pod *corev1.Pod) (_ []fwk.SignFragment, status *fwk.Status) {
 	defer recovered("SignPod", pod, into(&status))
 	return g.extensions.SignPod(ctx, pod)

@@ -12,21 +12,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// omission is a feature that reads a resource which the API server does not serve.
 type omission struct {
 	feature featuregate.Feature
-	// missing are the resources that are not served.
 	missing string
 	// off are the gates to switch off: the feature's own, and active gates that need it. Empty if
 	// it has to stay on.
 	off []featuregate.Feature
-	// kept says why it stays on all the same; the scheduler will wait for the missing resource.
+	// kept says why it stays on; the scheduler will wait for the resource.
 	kept string
 }
 
-// omissions returns the features to leave out for an API server with these resources. It reads
-// gates after flags have been applied, and changes nothing: a gate that --feature-gates names, or
-// that Kubernetes has locked, stays as it is.
+// omissions returns the features to leave out. It reads gates after the flags, and changes nothing: a gate
+// in --feature-gates, or locked by Kubernetes, stays.
 func omissions(gates featuregate.MutableVersionedFeatureGate, resources served.Resources) []omission {
 	var list []omission
 	for _, f := range served.SchedulerFeatures() {
@@ -49,7 +46,6 @@ func omissions(gates featuregate.MutableVersionedFeatureGate, resources served.R
 	return list
 }
 
-// withDependents returns a gate and all active gates that depend on it, directly or not.
 func withDependents(gates featuregate.FeatureGate, gate featuregate.Feature) []featuregate.Feature {
 	all := []featuregate.Feature{gate}
 	for i := 0; i < len(all); i++ {

@@ -15,12 +15,10 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// ownGates are kube-scheduler's with their dependencies, apart from the process's.
 func ownGates() featuregate.MutableVersionedFeatureGate {
 	return feature.DefaultMutableFeatureGate.DeepCopy()
 }
 
-// everything is an API server that serves all resources of the features, except some.
 func everything(except ...string) served.Resources {
 	all := served.Resources{}
 	for _, f := range served.SchedulerFeatures() {
@@ -29,7 +27,7 @@ func everything(except ...string) served.Resources {
 	return all
 }
 
-// The table names existing gates, and says which are on by default, and which are locked.
+// The table says whether a gate is on by default or locked.
 func TestFeaturesAreGates(t *testing.T) {
 	gates := ownGates()
 	for _, f := range served.SchedulerFeatures() {

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// moorage is Moorage's part of the fake API; the scheduler only reads it.
 type moorage struct {
 	*clienttesting.Fake
 	tracker clienttesting.ObjectTracker
@@ -51,7 +50,7 @@ func newMoorage(t *testing.T) *moorage {
 	return m
 }
 
-// typed is a client of the fake that lists first, then watches: the tracker sends no bookmark.
+// The fake's tracker sends no bookmark: typed lists first, then watches.
 type typed[T, L any] struct{ client.Typed[T, L] }
 
 func (typed[T, L]) IsWatchListSemanticsUnSupported() bool { return true }

@@ -18,8 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// gang creates a PodGroup of Kubernetes' own kind and its pods, with a disk each; all or none are
-// placed.
 func (c *cluster) gang(name string, size int) []*corev1.Pod {
 	c.t.Helper()
 	var claims []string
@@ -51,8 +49,7 @@ func (c *cluster) gangWith(name string, priority int32, claims ...string) []*cor
 	return pods
 }
 
-// kube-scheduler's own pod-group cycles reserve for each pod to simulate. A gang that doesn't fit
-// keeps no slot: others get all of them. A gang that fits gets its slots.
+// A simulation of kube-scheduler reserves per pod; a gang that doesn't fit must keep no slot.
 func TestGangThatDoesNotFitHoldsNothing(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)
@@ -90,9 +87,7 @@ func TestGangPreempts(t *testing.T) {
 	}
 }
 
-// A gang has evicted pods, and their slots come free one after the other as their volumes are
-// detached. The gang waits, evicts no more pods, and no pod of a lower priority gets the first free
-// slot.
+// The gang waits while slots come free, evicts no more, and no later pod gets the first slot.
 func TestGangWaitsForTheDetach(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)
@@ -130,7 +125,6 @@ func TestGangWaitsForTheDetach(t *testing.T) {
 	}
 }
 
-// The volume of a gang's pod is used by a pod that ranks after it.
 func TestGangPreemptsTheUserOfItsVolume(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	for _, elsewhere := range []bool{false, true} {
@@ -155,8 +149,6 @@ func TestGangPreemptsTheUserOfItsVolume(t *testing.T) {
 	}
 }
 
-// The slot that a gang has freed is lost with all slots of its node. Other victims have no slot to
-// give. The gang is told this, and no longer that a slot comes free.
 func TestGangIsToldThatItsSlotIsLost(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	c := newCluster(t)

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// urgent creates a pod with a disk of its own that may preempt all others.
 func (c *cluster) urgent(name string) *corev1.Pod {
 	c.t.Helper()
 	c.add(disk(name)...)
@@ -36,7 +35,6 @@ func (c *cluster) left(pods []*corev1.Pod) []*corev1.Pod {
 	return left
 }
 
-// filled fills each node's one slot with a running pod.
 func (c *cluster) filled() []*corev1.Pod {
 	c.t.Helper()
 	var pods []*corev1.Pod
@@ -48,8 +46,6 @@ func (c *cluster) filled() []*corev1.Pod {
 	return pods
 }
 
-// A pod that is preempted for its slot leaves its attachment behind for a while. The preemptor
-// waits for the detach, and preempts no other pod meanwhile.
 func TestPreemptionWaitsForTheDetach(t *testing.T) {
 	c := newCluster(t)
 	pods := c.filled()
@@ -59,7 +55,6 @@ func TestPreemptionWaitsForTheDetach(t *testing.T) {
 	urgent := c.urgent("urgent")
 	var left []*corev1.Pod
 	c.eventually("a pod to be preempted", func() bool { left = c.left(pods); return len(left) < len(pods) })
-	// A pod without volumes is placed: the scheduler has seen the present state.
 	c.bound(c.pod("plain", v1alpha1.SchedulerName, false))
 	if at := c.get(urgent).Spec.NodeName; at != "" {
 		t.Fatalf("bound to %s, whose slot is still taken", at)
@@ -82,9 +77,7 @@ func TestPreemptionWaitsForTheDetach(t *testing.T) {
 	}
 }
 
-// A pod preempts the user of a ReadWriteOncePod volume. The volume is free as soon as its pod is
-// gone: kube-scheduler may still be preempting, and keep the pod from the queue when the plugin
-// wakes it.
+// The scheduler may still be preempting, and keep the pod from the queue, when the plugin wakes it.
 func TestVolumeOfOnePodIsPreempted(t *testing.T) {
 	c := newCluster(t)
 	c.oncePod("one")
@@ -97,8 +90,6 @@ func TestVolumeOfOnePodIsPreempted(t *testing.T) {
 	}
 }
 
-// A pod that waits for its volume to be made is preempted before it is bound: its reservation ends,
-// and the preemptor gets the slot.
 func TestPreemptedBeforeItIsBound(t *testing.T) {
 	c := newCluster(t)
 	c.zoned("a", "a", "a")

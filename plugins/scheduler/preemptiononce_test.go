@@ -19,9 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A pod has preempted another pod, and the slot is still being detached. Another plugin had refused
-// a node, and changes there wake the pod. No more pods are evicted for it, it says why, and it gets
-// the slot that it freed.
+// Changes at another plugin's node wake the pod: no more pods are evicted, and it gets its slot.
 func TestNothingMoreIsEvictedWhileASlotIsDetached(t *testing.T) {
 	c := newCluster(t)
 	pods, occupant := c.filledBesideSmall()
@@ -50,8 +48,7 @@ func TestNothingMoreIsEvictedWhileASlotIsDetached(t *testing.T) {
 	}
 }
 
-// As before, but the API server refuses to write the pod's nomination: only the scheduler's memory
-// has it. A late answer of the API server has the same effect.
+// As before, but only the scheduler's memory has the nomination.
 func TestNothingMoreIsEvictedWhereTheNominationIsNotWritten(t *testing.T) {
 	c := newCluster(t)
 	c.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
@@ -71,9 +68,6 @@ func TestNothingMoreIsEvictedWhereTheNominationIsNotWritten(t *testing.T) {
 	}
 }
 
-// filledBesideSmall fills each node's one slot with a running pod and its attached volume. It also
-// makes n4, without a driver: the occupant takes its room for one pod, and another plugin refuses
-// pods there.
 func (c *cluster) filledBesideSmall() (pods []*corev1.Pod, occupant *corev1.Pod) {
 	c.t.Helper()
 	pods = c.filled()
@@ -93,7 +87,6 @@ func (c *cluster) filledBesideSmall() (pods []*corev1.Pod, occupant *corev1.Pod)
 	return pods, occupant
 }
 
-// tryAgain has the scheduler try a refused pod so many times, as the flush of its queue does.
 func (c *cluster) tryAgain(pod *corev1.Pod, times int) {
 	c.t.Helper()
 	c.attempts() // counts from here on

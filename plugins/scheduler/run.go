@@ -22,10 +22,8 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// catchUpAgain is the pause after a failed read of a new leader.
 const catchUpAgain = time.Second
 
-// plugin is the part of volumehold.Factory that the process needs.
 type plugin interface {
 	WaitForSync(context.Context) error
 	CatchUp(ctx context.Context, until func() time.Time) error
@@ -33,34 +31,31 @@ type plugin interface {
 	Settle(context.Context) error
 }
 
-// answerer is the part of extender.Extender that the process needs.
 type answerer interface {
 	Run(context.Context) error
 	Lead(ctx context.Context, until func() time.Time)
 }
 
-// loop is the part of kube-scheduler's Scheduler that the process needs.
 type loop interface {
 	WaitForHandlersSync(context.Context) error
 	Run(context.Context)
 }
 
-// process is a kube-scheduler that is set up. It differs from kube-scheduler's own in three points.
-// Its caches are complete before it competes for the Lease, for any delayCacheUntilActive. It
-// begins to schedule when no write of the former leader can come any more. It gives the Lease up
-// after the outcome of each Binding is known. It takes no part in coordinated leader election.
+// process is a kube-scheduler with three differences. Its caches are complete before it competes for the
+// Lease, for any delayCacheUntilActive. It begins to schedule when no write of the former leader can come
+// any more. It gives the Lease up when each Binding's outcome is known. It takes no part in coordinated
+// leader election.
 type process struct {
 	config    *schedulerconfig.CompletedConfig
 	scheduler loop
 	hold      plugin
-	extender  answerer // nil: other schedulers are not answered
+	extender  answerer // nil: no answers to other schedulers
 
 	synced  atomic.Bool // the caches are complete
 	leading atomic.Bool // pods are scheduled
 }
 
-// run schedules until ctx is done, or the lease is lost: the error is then lead.ErrLost. life ends
-// after it.
+// run schedules until ctx is done, or the lease is lost: lead.ErrLost. life ends after it.
 func (p *process) run(ctx, life context.Context) error {
 	klog.FromContext(ctx).Info("Starting kube-scheduler with Moorage's plugins", "version", utilversion.Get())
 	if err := p.publishConfig(); err != nil {
@@ -78,8 +73,8 @@ func (p *process) run(ctx, life context.Context) error {
 	return err
 }
 
-// answer works, and answers other schedulers until all Bindings are settled. Once ctx is done it
-// takes no calls about pods with volumes. If the lease is lost, it waits for no answer under way.
+// answer answers other schedulers until all Bindings are settled. Once ctx is done it takes no calls about
+// pods with volumes. If the lease is lost, it waits for no running answer.
 func (p *process) answer(ctx, life context.Context) error {
 	if p.extender == nil {
 		return p.work(ctx, life)
@@ -102,7 +97,6 @@ func (p *process) answer(ctx, life context.Context) error {
 
 const configName = "componentconfig"
 
-// publishConfig has /configz show the configuration.
 func (p *process) publishConfig() error {
 	shown := &configv1.KubeSchedulerConfiguration{}
 	if err := conversionv1.Convert_config_KubeSchedulerConfiguration_To_v1_KubeSchedulerConfiguration(&p.config.ComponentConfig, shown, nil); err != nil {
@@ -132,7 +126,6 @@ func (p *process) work(ctx, life context.Context) error {
 	}, election.Lock, election.WatchDog, p.schedule)
 }
 
-// sync starts the informers, and returns when scheduler and plugin have taken in all objects.
 func (p *process) sync(ctx, life context.Context) error {
 	p.config.InformerFactory.Start(life.Done())
 	p.config.InformerFactory.WaitForCacheSync(ctx.Done())
@@ -150,8 +143,8 @@ func (p *process) sync(ctx, life context.Context) error {
 	return nil
 }
 
-// schedule takes in the former leader's work, and schedules until ctx is done. It returns when the
-// outcome of each Binding is known, or with lead.ErrUnsettled.
+// schedule takes in the former leader's work, and schedules until ctx is done. It returns when each
+// Binding's outcome is known, or with lead.ErrUnsettled.
 func (p *process) schedule(ctx context.Context, term lead.Term) error {
 	log := klog.FromContext(ctx)
 	err := wait.PollUntilContextCancel(ctx, catchUpAgain, true, func(ctx context.Context) (bool, error) {
@@ -162,7 +155,7 @@ func (p *process) schedule(ctx context.Context, term lead.Term) error {
 		return err == nil, nil
 	})
 	if err != nil {
-		return nil // ctx is done, and nothing was bound
+		return nil // nothing was bound
 	}
 	decide, err := p.hold.DecideTickets(ctx, term)
 	if err != nil {

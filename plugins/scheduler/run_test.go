@@ -26,7 +26,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// fakes are scheduler, plugin and extender of a process under test, and note the order of calls.
 type fakes struct {
 	handlers, caches time.Duration               // until they are complete
 	failures         int                         // of CatchUp
@@ -108,14 +107,12 @@ func pause(ctx context.Context, d time.Duration) error {
 
 const me = "me"
 
-// memory is a Lease in memory, as one process sees it.
 type memory struct {
 	mu     sync.Mutex
 	record *resourcelock.LeaderElectionRecord
 	seen   *resourcelock.LeaderElectionRecord // by this process
 }
 
-// leaseOf is a Lease that was renewed just now; holder is empty if it was handed over.
 func leaseOf(holder string) *resourcelock.LeaderElectionRecord {
 	now := metav1.Now()
 	return &resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, AcquireTime: now, RenewTime: now, LeaderTransitions: 3}
@@ -136,7 +133,7 @@ func (m *memory) Create(ctx context.Context, r resourcelock.LeaderElectionRecord
 	return m.Update(ctx, r)
 }
 
-// Update fails if another process has written since this process's last read.
+// Update fails if another process has written since the last read.
 func (m *memory) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,7 +154,7 @@ func (m *memory) RecordEvent(string) {}
 func (m *memory) Identity() string   { return me }
 func (m *memory) Describe() string   { return "a Lease in memory" }
 
-// holder is the holder of the Lease; false: there is no Lease.
+// It returns false if there is no Lease.
 func (m *memory) holder() (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +164,7 @@ func (m *memory) holder() (string, bool) {
 	return m.record.HolderIdentity, true
 }
 
-// prepare makes a process with these fakes, which competes for a Lease; nil: no leader is elected.
+// A nil Lease elects no leader.
 func (f *fakes) prepare(lease *memory) *process {
 	config := schedulerconfig.Config{InformerFactory: informers.NewSharedInformerFactory(nil, 0)}
 	if lease != nil {
@@ -190,8 +187,7 @@ func (f *fakes) begin(t *testing.T, lease *memory) (p *process, stop context.Can
 	return p, stop, result
 }
 
-// A new leader schedules when no write of the former leader can come any more, and it has caught
-// up. It waits for nothing if the Lease was handed over.
+// A new leader waits until no write of the former can come, except after a hand-over.
 func TestLeaderWaitsForTheLeaderBefore(t *testing.T) {
 	for name, test := range map[string]*struct {
 		fakes
@@ -239,7 +235,7 @@ func TestLeaderWaitsForTheLeaderBefore(t *testing.T) {
 	}
 }
 
-// A stopping process takes no new pod, settles its Bindings, and then hands the Lease over.
+// It takes no new pod, settles its Bindings, and hands the Lease over.
 func TestStopSettlesThenHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -286,8 +282,7 @@ func TestUnsettledKeepsTheLease(t *testing.T) {
 	})
 }
 
-// Other schedulers are answered until the Bindings are settled. The Service leads elsewhere before
-// the Lease is handed over.
+// The Service leads elsewhere before the Lease is handed over.
 func TestOthersAreAnsweredUntilItHasSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}
@@ -315,7 +310,6 @@ func TestOthersAreAnsweredUntilItHasSettled(t *testing.T) {
 	})
 }
 
-// A process that can no longer answer other schedulers ends.
 func TestWithoutAnswersItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fakes{}
@@ -364,7 +358,6 @@ func TestWithoutElection(t *testing.T) {
 	})
 }
 
-// A process that is told to stop before its caches are complete ends without an error.
 func TestStopWhileCachesFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &memory{}

@@ -32,7 +32,6 @@ func shippedProfile(t *testing.T) config.KubeSchedulerProfile {
 	return config.KubeSchedulerProfile{}
 }
 
-// stockProfile is kube-scheduler's own, without any configuration.
 func stockProfile(t *testing.T) config.KubeSchedulerProfile {
 	t.Helper()
 	return profileIn(t, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n", corev1.DefaultSchedulerName)
@@ -53,8 +52,7 @@ func profileIn(t *testing.T, file, name string) config.KubeSchedulerProfile {
 	return config.KubeSchedulerProfile{}
 }
 
-// Three nodes with one slot each take three of four pods. The fourth is told why it waits, and is
-// placed when a slot comes free, not at a flush.
+// It is placed when a slot comes free, not at a flush.
 func TestPodsWaitForSlots(t *testing.T) {
 	c := newCluster(t)
 	var pods []*corev1.Pod
@@ -73,7 +71,7 @@ func TestPodsWaitForSlots(t *testing.T) {
 	c.bound(last)
 }
 
-// The plugin ignores pods of another profile in the same process, and yet counts their volumes.
+// The plugin ignores other profiles' pods, yet counts their volumes.
 func TestStockProfileIsNotGated(t *testing.T) {
 	c := newCluster(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -83,8 +81,7 @@ func TestStockProfileIsNotGated(t *testing.T) {
 	c.told(c.pod("d", v1alpha1.SchedulerName, true), "3 node(s) exceed max volume count: no free slot")
 }
 
-// Batching needs every plugin of a profile to sign. The stock plugins sign for pods without
-// topology spread, which pods have by default.
+// Batching needs every plugin to sign: the stock plugins do for pods without topology spread.
 func TestBatchingStaysOnForPodsWithoutVolumes(t *testing.T) {
 	made, _, err := newScheduler(t, fake.NewClientset(), newMoorage(t), moorageProfile(t, `
   - name: PodTopologySpread
@@ -106,8 +103,6 @@ func TestBatchingStaysOnForPodsWithoutVolumes(t *testing.T) {
 	}
 }
 
-// A profile that the plugin can't work in keeps the scheduler from starting, and the error gives
-// the remedy.
 func TestProfilesThatAreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		plugins string

@@ -21,8 +21,6 @@ func (c *cluster) labelled(name, claim, level string, priority int32) *corev1.Po
 	return c.create(pod)
 }
 
-// The volume is in use with another SELinux label. The pod is not bound to that node: it waits
-// until the first pod is gone, or preempts it. A pod with the same label shares the volume.
 func TestPodsWithAnotherSELinuxLabelWait(t *testing.T) {
 	c := newCluster(t)
 	yes := true

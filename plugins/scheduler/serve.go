@@ -30,14 +30,12 @@ import (
 )
 
 const (
-	// serverName is the component's name on its pages.
-	serverName = "kube-scheduler"
-	// finishRequests is how long requests may last once the process stops.
+	serverName     = "kube-scheduler"
 	finishRequests = 5 * time.Second
 )
 
-// serve answers probes and scrapes at --secure-port until stop is called; stop waits for requests
-// under way if wait is set. ctx ends when the process begins to stop.
+// serve answers probes and scrapes at --secure-port until stop is called; wait: stop waits for running
+// requests. ctx ends when the process begins to stop.
 func (p *process) serve(ctx context.Context) (stop func(wait bool), err error) {
 	if p.config.SecureServing == nil {
 		return func(bool) {}, nil
@@ -57,7 +55,6 @@ func (p *process) serve(ctx context.Context) (stop func(wait bool), err error) {
 	}, nil
 }
 
-// allowed has a handler answer only clients that are authenticated, and may read the path.
 func (p *process) allowed(pages http.Handler) http.Handler {
 	requests := &request.RequestInfoFactory{}
 	checked := filters.WithAuthorization(pages, p.config.Authorization.Authorizer, scheme.Codecs)
@@ -73,7 +70,7 @@ func (p *process) pages(ctx context.Context) http.Handler {
 	slis.SLIMetricsWithReset{}.Install(m)
 	ofPods := resources.Handler(p.config.InformerFactory.Core().V1().Pods().Lister())
 	m.HandleFunc("/metrics/resources", func(w http.ResponseWriter, r *http.Request) {
-		if p.leading.Load() { // else each process would count each pod
+		if p.leading.Load() { // each pod counts in the leader only
 			ofPods.ServeHTTP(w, r)
 		}
 	})
@@ -94,8 +91,8 @@ func (p *process) pages(ctx context.Context) http.Handler {
 	return m
 }
 
-// installHealth serves healthz, livez and readyz. A process with a lapsed lease that still believes
-// to lead fails healthz and readyz. A process is ready also while another leads.
+// installHealth serves healthz, livez and readyz. A process with a lapsed lease that believes to lead fails
+// healthz and readyz. A process is ready also while another leads.
 func (p *process) installHealth(ctx context.Context, m *mux.PathRecorderMux) {
 	var alive []healthz.HealthChecker
 	if p.config.LeaderElection != nil {

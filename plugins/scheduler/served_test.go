@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// reads are the resources that a scheduler with both profiles waits for before it schedules.
 func reads(t *testing.T) []schema.GroupVersionResource {
 	t.Helper()
 	kube := fake.NewClientset()
@@ -36,8 +35,7 @@ func reads(t *testing.T) []schema.GroupVersionResource {
 	return all
 }
 
-// introduced is the first minor release of Kubernetes that served a resource; 0 when all releases
-// do.
+// 0: all releases serve it.
 func introduced(t *testing.T, resource schema.GroupVersionResource) int {
 	t.Helper()
 	for kind := range clientscheme.Scheme.KnownTypes(resource.GroupVersion()) {
@@ -58,8 +56,7 @@ func introduced(t *testing.T, resource schema.GroupVersionResource) int {
 	return 0
 }
 
-// Every supported release serves each resource that the scheduler waits for, or the table of
-// omissions has it. This test fails when a new Kubernetes scheduler reads more.
+// It fails when a new Kubernetes scheduler reads more.
 func TestSchedulerReadsWhatIsServedOrLeftOut(t *testing.T) {
 	oldest := int(version.MustParse(served.OldestRelease).Minor())
 	for name, gates := range map[string]featuregatetesting.FeatureOverrides{
@@ -82,7 +79,6 @@ func TestSchedulerReadsWhatIsServedOrLeftOut(t *testing.T) {
 	}
 }
 
-// inTable says whether the table has the feature that reads a resource.
 func inTable(resource schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(served.SchedulerFeatures(), func(f served.Feature) bool {
 		return f.GroupVersion == resource.GroupVersion().String() && slices.Contains(f.Resources, resource.Resource)

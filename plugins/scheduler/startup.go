@@ -22,19 +22,17 @@ import (
 )
 
 const (
-	// askFor is how long the start waits for the API server's list of resources. It is shorter than
-	// a liveness probe's patience: no probe is answered meanwhile.
+	// askFor limits the wait for the API server. It is shorter than a liveness probe's patience: no probe
+	// is answered meanwhile.
 	askFor = 15 * time.Second
-	// askTimeout bounds one request; a question takes several.
+	// one request of several
 	askTimeout = 2 * time.Second
-	// askAgain is how often a running scheduler asks again.
-	askAgain = 5 * time.Minute
-	// askSoon is how often it asks until the first answer.
+	askAgain   = 5 * time.Minute
+	// askSoon is the interval until the first answer.
 	askSoon = 2 * time.Second
 )
 
-// heedServed has a command leave out features that the API server does not serve: it asks after the
-// flags are applied and before the scheduler is made.
+// heedServed works after the flags, and before the scheduler is made.
 func heedServed(command *cobra.Command) {
 	apply := command.PersistentPreRunE
 	command.PersistentPreRunE = func(command *cobra.Command, args []string) error {
@@ -61,7 +59,6 @@ func heedServed(command *cobra.Command) {
 	}
 }
 
-// runs says whether a command is going to schedule, and not only to print something.
 func runs(command *cobra.Command) bool {
 	for _, name := range []string{"version", "write-config-to"} {
 		if command.Flags().Changed(name) {
@@ -78,8 +75,6 @@ func contextOf(command *cobra.Command) context.Context {
 	return context.Background()
 }
 
-// discoveryOf returns a client for the API server that the command's flags name, by
-// kube-scheduler's own rules.
 func discoveryOf(command *cobra.Command) (served.Discovery, error) {
 	flag := func(name string) string {
 		if f := command.Flags().Lookup(name); f != nil {
@@ -103,8 +98,6 @@ func discoveryOf(command *cobra.Command) (served.Discovery, error) {
 	return discovery.NewDiscoveryClientForConfig(config)
 }
 
-// startup chooses the features that a scheduler begins with, and restarts it when the choice has
-// changed.
 type startup struct {
 	gates   featuregate.MutableVersionedFeatureGate // of the process
 	flags   featuregate.MutableVersionedFeatureGate // as flags have left them
@@ -114,9 +107,8 @@ type startup struct {
 	after   func(time.Duration) <-chan time.Time
 }
 
-// begin asks for the served resources, and leaves out features that need more. Without an answer in
-// time the scheduler begins with its flags' features, to answer probes while the API server is
-// away, and asks again later.
+// Without an answer in time the scheduler begins with its flags' features, to answer probes while the API
+// server is away, and asks again later.
 func (s *startup) begin(ctx context.Context) error {
 	resources, err := s.askWithin(ctx, askFor)
 	if err != nil {
@@ -133,8 +125,6 @@ func (s *startup) begin(ctx context.Context) error {
 	return nil
 }
 
-// watchUnknown asks until it has an answer, and restarts the scheduler if a feature must be left
-// out.
 func (s *startup) watchUnknown(ctx context.Context) {
 	for s.pause(ctx, askSoon) {
 		resources, err := s.ask()
@@ -152,9 +142,8 @@ func (s *startup) watchUnknown(ctx context.Context) {
 	}
 }
 
-// watch restarts the scheduler once a feature that it has left out is served. A resource that is no
-// longer served is no reason: the scheduler has the data, and in an upgrade old and new API servers
-// may answer in turn.
+// watch restarts the scheduler once an omitted feature is served. A resource that is no longer served is no
+// reason: in an upgrade old and new API servers may answer in turn.
 func (s *startup) watch(ctx context.Context, off []string) {
 	for len(off) > 0 && s.pause(ctx, askAgain) {
 		resources, err := s.ask()
@@ -168,7 +157,6 @@ func (s *startup) watch(ctx context.Context, off []string) {
 	}
 }
 
-// beginAnew ends the process as Kubernetes would: it gives up its Lease and is started again.
 func (s *startup) beginAnew(direction string, features []string) {
 	s.log.Info("Ending, to begin anew with other features: the API server serves something else than was known at the start", direction, features)
 	if err := s.restart(); err != nil {
@@ -176,7 +164,7 @@ func (s *startup) beginAnew(direction string, features []string) {
 	}
 }
 
-// pause waits; false: the process ends.
+// false: the process ends.
 func (s *startup) pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -186,7 +174,6 @@ func (s *startup) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// switchedOff are the names of the gates that omissions switch off.
 func switchedOff(list []omission) []string {
 	var names []string
 	for _, o := range list {
@@ -197,7 +184,6 @@ func switchedOff(list []omission) []string {
 	return names
 }
 
-// askWithin asks for a time, until there is an answer.
 func (s *startup) askWithin(ctx context.Context, patience time.Duration) (served.Resources, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -213,7 +199,6 @@ func (s *startup) askWithin(ctx context.Context, patience time.Duration) (served
 	return resources, last
 }
 
-// tell logs the features that are left out, and the features that should be and are not.
 func (s *startup) tell(list []omission) {
 	for _, o := range list {
 		if o.kept != "" {

@@ -23,8 +23,7 @@ import (
 	"github.com/moorage-dev/moorage/test/apitest"
 )
 
-// answers is a startup and an API server with these answers in turn, the last for ever; nil is no
-// answer.
+// The last answer lasts for ever; nil is no answer.
 func answers(t *testing.T, list ...served.Resources) (*startup, *int) {
 	t.Helper()
 	gates, restarts := ownGates(), 0
@@ -42,8 +41,7 @@ func answers(t *testing.T, list ...served.Resources) (*startup, *int) {
 	}, &restarts
 }
 
-// A scheduler begins without unserved features. It begins anew after an upgrade that serves them,
-// or when the answer was not known at the start.
+// It restarts after an upgrade that serves more, or if the answer was unknown at the start.
 func TestBeginsWithWhatIsServed(t *testing.T) {
 	old, full := everything("devicetaintrules"), everything()
 	repeat := func(n int, r served.Resources) []served.Resources {
@@ -86,8 +84,6 @@ func TestBeginsWithWhatIsServed(t *testing.T) {
 	}
 }
 
-// The command asks the API server of its configuration before the scheduler is made; a command that
-// only prints asks none.
 func TestCommandAsksWhatIsServed(t *testing.T) {
 	gates := feature.DefaultMutableFeatureGate
 	t.Cleanup(func() {

@@ -16,10 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// When kube-scheduler's own profile refuses a pod, Moorage's refuses it with the same reason, in
-// words that contain the stock words.
+// Moorage's refusal contains the stock words.
 func TestWordsOfStock(t *testing.T) {
-	// changed is the disk of the pod's claim, p, with a change.
 	changed := func(change func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim)) []apiruntime.Object {
 		objects := disk("p")
 		change(objects[0].(*corev1.PersistentVolume), objects[1].(*corev1.PersistentVolumeClaim))
@@ -115,7 +113,6 @@ func inZone(name string) *corev1.Node {
 
 var counted = regexp.MustCompile(`(?:^|, )\d+ `)
 
-// refusals are the reasons in a scheduler's message, without the numbers.
 func refusals(message string) []string {
 	_, message, _ = strings.Cut(message, "nodes are available: ")
 	message, _, _ = strings.Cut(message, " preemption:")
@@ -129,14 +126,12 @@ func refusals(message string) []string {
 	return list
 }
 
-// attachesNothing is the CSIDriver of driver, which needs no attachments.
 func attachesNothing() *storagev1.CSIDriver {
 	required := false
 	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driver, ResourceVersion: "1"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &required}}
 }
 
-// A driver that attaches no volumes states a limit per node: no pod is placed past it. The next pod
-// is placed when a pod of a node goes.
+// A driver without attachments may state a limit per node.
 func TestLimitOfADriverThatAttachesNothing(t *testing.T) {
 	c := newCluster(t, attachesNothing())
 	at := map[string]*corev1.Pod{}
@@ -155,7 +150,6 @@ func TestLimitOfADriverThatAttachesNothing(t *testing.T) {
 	}
 }
 
-// Pods that are placed at once count each other before any of them is bound.
 func TestLimitOfADriverThatAttachesNothingAtOnce(t *testing.T) {
 	c := newCluster(t, attachesNothing())
 	var pods []*corev1.Pod

@@ -60,7 +60,6 @@ func putNode(server *apitest.Server, slots int32) {
 	server.Put("csidrivers", &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: driverName}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)}})
 }
 
-// putPod puts a pod of a scheduler, with a bound claim.
 func putPod(server *apitest.Server, name, schedulerName string) *corev1.Pod {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	server.Put("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name}, Spec: corev1.PersistentVolumeSpec{
@@ -91,7 +90,6 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// runWhole runs the whole process over HTTP, with probes at an address, until the test stops it.
 func runWhole(t *testing.T, server *apitest.Server, others extender.Config) (probes string, stop context.CancelFunc, result chan error) {
 	t.Helper()
 	server.Put("leases", &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "scheduler"}}) // handed over
@@ -115,8 +113,7 @@ func runWhole(t *testing.T, server *apitest.Server, others extender.Config) (pro
 	return listener.Addr().String(), stop, result
 }
 
-// The whole process serves probes over HTTP, leads, and binds. If it is stopped during a Binding,
-// it hears the API server's answer before it gives the Lease up.
+// If it is stopped during a Binding, it hears the answer before it gives the Lease up.
 func TestWholeProcessSettlesItsBinding(t *testing.T) {
 	server := apitest.Start(t)
 	putNode(server, 2)
@@ -197,7 +194,6 @@ func (o others) ask(verb string, args, answer any) {
 	}
 }
 
-// filter asks about n1, and returns the reason of a refusal, or the error.
 func (o others) filter(pod *corev1.Pod) string {
 	o.t.Helper()
 	var answer extenderv1.ExtenderFilterResult
@@ -205,7 +201,6 @@ func (o others) filter(pod *corev1.Pod) string {
 	return answer.Error + answer.FailedNodes["n1"] + answer.FailedAndUnresolvableNodes["n1"]
 }
 
-// bind binds a pod to n1, and returns the reason of a failure.
 func (o others) bind(pod *corev1.Pod) string {
 	o.t.Helper()
 	var answer extenderv1.ExtenderBindingResult
@@ -213,8 +208,7 @@ func (o others) bind(pod *corev1.Pod) string {
 	return answer.Error
 }
 
-// A slot that the plugin has reserved is at once taken for the pods of other schedulers, and the
-// reverse: no write has told of it yet.
+// A slot reserved in either is taken in both at once, before any write tells of it.
 func TestPluginAndExtenderSeeEachOther(t *testing.T) {
 	const full = "no free slot"
 	server, files := apitest.Start(t), certtest.NewFiles(t, "moorage-extender")

@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// change writes a pod as a kubelet or the API server would.
 func (c *cluster) change(pod *corev1.Pod, change func(*corev1.Pod)) {
 	c.t.Helper()
 	c.writing.Lock()
@@ -32,7 +31,6 @@ func (c *cluster) change(pod *corev1.Pod, change func(*corev1.Pod)) {
 	}
 }
 
-// elsewhere returns another node, and labels it for pods that must go there.
 func (c *cluster) elsewhere(than string) string {
 	c.t.Helper()
 	at := map[string]string{"n1": "n2", "n2": "n3", "n3": "n1"}[than]
@@ -40,7 +38,6 @@ func (c *cluster) elsewhere(than string) string {
 	return at
 }
 
-// of is a workload's pod with a claim; an empty zone is any node.
 func (c *cluster) of(kind, name string, number int, claim, zone string) *corev1.Pod {
 	c.t.Helper()
 	pod := c.newPod(name, v1alpha1.SchedulerName, claim)
@@ -52,8 +49,7 @@ func (c *cluster) of(kind, name string, number int, claim, zone string) *corev1.
 	return c.create(pod)
 }
 
-// A rollout's new pod, before the last pod goes, is placed beside it, where it needs no slot of its
-// own.
+// A rollout's new pod beside the last pod needs no slot of its own.
 func TestPodsOfADeployment(t *testing.T) {
 	c := newCluster(t)
 	c.add(disk("web")...)
@@ -63,8 +59,7 @@ func TestPodsOfADeployment(t *testing.T) {
 	}
 }
 
-// A StatefulSet's next pod comes when the last pod is gone. It is bound while its volume is still
-// attached at the old node. A pod also does not wait for a pod that is being deleted.
+// It is bound while its volume is still attached at the old node.
 func TestPodsOfAStatefulSet(t *testing.T) {
 	c := newCluster(t)
 	c.add(disk("data-db-0")...)
@@ -85,7 +80,6 @@ func TestPodsOfAStatefulSet(t *testing.T) {
 	}
 }
 
-// A Job's ended pod stays as an object, and holds nothing: the next pod goes where it must.
 func TestPodsOfAJob(t *testing.T) {
 	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
 		t.Run(string(phase), func(t *testing.T) {
@@ -105,8 +99,7 @@ func TestPodsOfAJob(t *testing.T) {
 	}
 }
 
-// A limit that is lowered under use evicts no pod, and lets no pod in, even when the pod there is
-// gone.
+// It evicts no pod, and lets none in.
 func TestLimitLoweredUnderUse(t *testing.T) {
 	c := newCluster(t)
 	pods := map[string]*corev1.Pod{}

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// decode returns the plugin's args, complete and valid. kube-scheduler passes the args of unknown plugins
-// unchanged from its file. An unknown field, or a value out of bounds, is an error.
+// kube-scheduler passes unknown plugins' args unchanged. An unknown field, or a value out of bounds, is an
+// error.
 func decode(args runtime.Object) (v1alpha1.VolumeHoldArgs, error) {
 	var given v1alpha1.VolumeHoldArgs
 	switch args := args.(type) {

@@ -48,7 +48,6 @@ func TestDecodeArgs(t *testing.T) {
 	}
 }
 
-// The API's defaults are the core's.
 func TestDefaultsAreTheCores(t *testing.T) {
 	args, err := decode(nil)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The cost of Filter does not depend on the node's volumes.
+// The cost does not depend on the node's volumes.
 func BenchmarkFilter(b *testing.B) {
 	for _, volumes := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("volumes=%d", volumes), func(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
-// The requeuer's cost of one detach while many pods wait for a slot.
+// The cost of one detach while many pods wait.
 func BenchmarkLook(b *testing.B) {
 	for _, pods := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("waiting=%d", pods), func(b *testing.B) {

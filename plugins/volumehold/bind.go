@@ -13,10 +13,10 @@ import (
 )
 
 // Bind binds a pod with volumes, and writes its reservation in the same request. It first judges the node
-// again: since the choice, another scheduler may have bound a pod there, or a ticket may have got the
-// volume. It leaves other pods to DefaultBinder.
+// again: another scheduler may have bound a pod there, or a ticket may have got the volume. It leaves other
+// pods to DefaultBinder.
 //
-// It returns when the outcome is known; until then the pod counts at the node.
+// It returns when the outcome is known; until then the pod counts.
 func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	fact := factOf(pod)
 	c := p.core
@@ -32,7 +32,6 @@ func (p *VolumeHold) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	return fwk.AsStatus(c.placer.Bind(ctx, pod, &fact, node))
 }
 
-// recheck judges a reserved pod's node without the pod itself.
 func (c *core) recheck(s ledger.Snapshot, fact *ledger.Pod, n ledger.NodeName) rules.Verdict {
 	without := &ledger.Delta{}
 	without.Remove(fact.UID)

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// bindings are the sent requests to bind a pod; answer, if set, decides on each.
 type bindings struct {
 	mu     sync.Mutex
 	sent   []corev1.Binding
@@ -46,8 +45,7 @@ func (r *rig) bindings() *bindings {
 	return b
 }
 
-// A pod with volumes is bound by its scheduled version, with its reservation. Other pods are bound as
-// usual.
+// A pod with volumes is bound by its scheduled version, with its reservation.
 func TestBindCarriesVersionAndReservation(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	b := r.bindings()
@@ -83,8 +81,7 @@ func TestBindCarriesVersionAndReservation(t *testing.T) {
 	}
 }
 
-// After the node was chosen, another scheduler binds a pod to its last slot, or with the same volume
-// elsewhere: the pod is not bound, and is tried again.
+// Another scheduler may bind a pod to the slot, or with the volume, after the node was chosen.
 func TestBindJudgesTheNodeOnceMore(t *testing.T) {
 	for name, other := range map[string]*corev1.Pod{
 		"slot":   boundTo(podWith("other", "more"), "n1"),
@@ -106,7 +103,6 @@ func TestBindJudgesTheNodeOnceMore(t *testing.T) {
 	}
 }
 
-// A Binding gets no answer. The pod counts at its node until the outcome is known, and no longer.
 func TestPodCountsUntilItsBindingIsSettled(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), disk("other", ledger.AccessNode), one(slotsAt("n1", 1)))...)
 	b := r.bindings()

@@ -23,32 +23,30 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// VolumeWait is the reason of PodScheduled=False for a pod that waits for its volumes, if no new node would
-// help, and kube-scheduler would place it without Moorage. It differs from Unschedulable, which
-// cluster-autoscaler and Karpenter look for.
+// VolumeWait is the reason of PodScheduled=False if no new node would help, and kube-scheduler would place
+// the pod without Moorage. cluster-autoscaler and Karpenter look for Unschedulable.
 const VolumeWait = "VolumeWait"
 
-// conditionWriters is the number of parallel writers, tellTimeout the time limit of one write.
 const (
 	conditionWriters = 2
 	tellTimeout      = 10 * time.Second
 )
 
-// conditionWriter writes PodScheduled=False with the reason VolumeWait: on gated pods, about which
-// kube-scheduler writes nothing; on pods that it tried at the one node of their volumes and called
-// Unschedulable; and on pods of an incomplete PodGroup.
+// conditionWriter writes PodScheduled=False with VolumeWait: on gated pods, about which kube-scheduler
+// writes nothing; on pods that it tried at the one node of their volumes and called Unschedulable; and on
+// pods of an incomplete PodGroup.
 //
-// It is level-triggered: each write follows from the ledger and the lister's pod. Its precondition is that
-// version of the pod, so that a pod bound meanwhile is left alone. Safe for parallel use.
+// A write's precondition is the lister's version of the pod: a pod bound meanwhile is left alone. Safe for
+// parallel use.
 type conditionWriter struct {
 	core   *core
-	client kubernetes.Interface // with its own rate limit, so that binds never wait for conditions
+	client kubernetes.Interface // own rate limit: binds never wait for conditions
 	queue  *work.Queue[cache.ObjectName]
 }
 
 func newConditionWriter(c *core, client kubernetes.Interface) *conditionWriter {
 	t := &conditionWriter{core: c, client: client}
-	// Writes are slow if many pods wait: one namespace's writes don't delay another's.
+	// Many waiting pods of a namespace don't delay another namespace.
 	of := func(key cache.ObjectName) string { return key.Namespace }
 	t.queue = work.NewInTurns("waiting pods", of, func(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 		return 0, t.writeCondition(ctx, key)
@@ -60,7 +58,6 @@ func (t *conditionWriter) enqueue(pod *corev1.Pod) {
 	t.queue.Add(cache.ObjectName{Namespace: pod.Namespace, Name: pod.Name})
 }
 
-// observe takes in a written pod without a node.
 func (t *conditionWriter) observe(pod *corev1.Pod) {
 	if len(pod.Spec.Volumes) == 0 && groupOf(pod).name == "" {
 		return
@@ -72,11 +69,10 @@ func (t *conditionWriter) observe(pod *corev1.Pod) {
 
 func (t *conditionWriter) run(ctx context.Context) { t.queue.Run(ctx, conditionWriters) }
 
-// writeCondition writes one pod's reason to wait, unless the condition is equal.
 func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectName) error {
 	pod, err := t.core.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || !t.core.facts.HasSynced() {
-		return nil // a lister's only error is a missing object
+		return nil // the only error is a missing object
 	}
 	idle, gated := t.core.requeuer.Idle(pod.UID)
 	if !idle {
@@ -93,7 +89,6 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		// The present pod is on its way to the lister.
 		return fmt.Errorf("%w: %w", protocol.ErrStale, err)
 	case err != nil:
 		return fmt.Errorf("writing the condition %s of pod %s: %w", wanted.Type, key, err)
@@ -104,7 +99,7 @@ func (t *conditionWriter) writeCondition(ctx context.Context, key cache.ObjectNa
 	return nil
 }
 
-// wait is the condition for a pod without a node; nil if kube-scheduler writes it.
+// wait is nil if kube-scheduler writes the condition.
 func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, gated bool) *corev1.PodCondition {
 	incomplete := c.groups.incomplete(pod)
 	if v := c.arbiter.NewNode(s, r, c.now()); incomplete == "" && (v.Allowed() || v.RefusedByStock()) {
@@ -129,7 +124,6 @@ func (c *core) wait(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, gated b
 	return wanted
 }
 
-// scheduled is the pod's condition PodScheduled, or nil.
 func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
@@ -139,7 +133,6 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// write sets the condition on exactly this version of the pod.
 func (t *conditionWriter) write(ctx context.Context, pod *corev1.Pod, wanted *corev1.PodCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()

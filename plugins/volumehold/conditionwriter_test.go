@@ -14,7 +14,6 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 )
 
-// askedPods is a lister without pods that reports the requested one.
 type askedPods struct {
 	corev1listers.PodNamespaceLister
 	namespace string
@@ -33,7 +32,6 @@ func (a askedPods) Get(name string) (*corev1.Pod, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
 }
 
-// A pod waits for at most one pod of each other namespace, for any number of conditions there.
 func TestNamespacesTakeTurnsToBeTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

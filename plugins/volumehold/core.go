@@ -24,7 +24,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
-// facts is the part of watch.Observer that the plugin needs.
 type facts interface {
 	requeuer.Facts
 	ConfirmPod(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
@@ -37,28 +36,27 @@ var _ facts = &watch.Observer{}
 type config struct {
 	Facts facts
 	// Handle of any profile: they share waiting pods, queue and informers.
-	Handle fwk.Handle
-	Now    func() time.Time // nil: time.Now
-	// Metrics is the registry for the plugin's metrics.
+	Handle  fwk.Handle
+	Now     func() time.Time // nil: time.Now
 	Metrics registry
 	Groups  groupSource
 	// Binds sends Bindings; nil: the Handle's client.
 	Binds kubernetes.Interface
-	// Conditions writes waiting pods' conditions, with its own rate limit.
+	// Conditions has its own rate limit.
 	Conditions kubernetes.Interface
 }
 
-// core is shared by all profiles of a process.
+// core is shared by all profiles.
 type core struct {
 	facts   facts
 	arbiter rules.Arbiter
 	handle  fwk.Handle
 	pods    corelisters.PodLister // has all pods of the scheduling queue
 	now     func() time.Time
-	process context.Context // ends with the process; Permit's own context ends with the cycle
+	process context.Context // Permit's own context ends with the cycle
 
 	placer     *binding.Placer
-	until      atomic.Pointer[func() time.Time] // the end of the lease; nil: without leader election
+	until      atomic.Pointer[func() time.Time] // end of the lease; nil: no election
 	executor   atomic.Pointer[write.Executor]   // for tickets; nil before the term
 	requeuer   *requeuer.Requeuer
 	conditions *conditionWriter
@@ -67,7 +65,7 @@ type core struct {
 	metrics *pluginMetrics
 }
 
-// newCore makes a core, which does nothing before start. ctx ends with the process.
+// ctx ends with the process.
 func newCore(ctx context.Context, cfg config) (*core, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -100,7 +98,7 @@ func newCore(ctx context.Context, cfg config) (*core, error) {
 	return c, nil
 }
 
-// leaseEnd returns the end of the leader's lease; zero: there is none.
+// leaseEnd is zero without a lease.
 func (c *core) leaseEnd() time.Time {
 	if until := c.until.Load(); until != nil {
 		return (*until)()
@@ -108,7 +106,6 @@ func (c *core) leaseEnd() time.Time {
 	return time.Time{}
 }
 
-// start runs the background work until ctx is done.
 func (c *core) start(ctx context.Context) {
 	go c.requeuer.Run(ctx)
 	go c.conditions.run(ctx)
@@ -116,25 +113,23 @@ func (c *core) start(ctx context.Context) {
 
 func (c *core) touch(t ledger.Touched) { c.requeuer.Touch(t) }
 
-// wake has a pod tried again at once. The queue remembers this during a running attempt.
+// wake has a pod tried at once. The queue remembers this during an attempt.
 func (c *core) wake(ctx context.Context, pod *corev1.Pod) {
 	c.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{string(pod.UID): pod})
 }
 
-// gone says whether a pod is deleted, bound, or being deleted: kube-scheduler does not try such a pod.
+// gone says whether kube-scheduler no longer tries a pod.
 func (c *core) gone(pod *corev1.Pod) bool {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
 	return err != nil || known.UID != pod.UID || known.Spec.NodeName != "" || known.DeletionTimestamp != nil
 }
 
-// podSeen takes in a new pod of an informer.
 func (c *core) podSeen(object any) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		c.groups.podSeen(pod)
 	}
 }
 
-// podWritten takes in a pod's change of an informer.
 func (c *core) podWritten(old, updated any) {
 	pod, ok := updated.(*corev1.Pod)
 	if !ok {
@@ -152,7 +147,6 @@ func (c *core) podWritten(old, updated any) {
 	}
 }
 
-// podGone takes in a pod's deletion of an informer.
 func (c *core) podGone(object any) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj

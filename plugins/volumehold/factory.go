@@ -22,31 +22,26 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// userAgent of the plugin's own requests.
 const userAgent = "moorage-scheduler/volumehold"
 
-// Limits of the plugin's own requests: one write for each pod with volumes, so above a kube-scheduler's
-// binds per second.
+// above a kube-scheduler's binds per second
 const (
 	requestsPerSecond = 500
 	requestBurst      = 1000
 )
 
-// Limits for waiting pods' conditions, separate from binds: thousands of pods may wait for one change, and
-// must not delay a bind.
+// Many conditions must not delay a bind.
 const (
 	conditionsPerSecond = 50
 	conditionBurst      = 100
 )
 
-// Factory makes the plugins of one kube-scheduler process, one for each profile that enables it. They share
-// the ledger, as the profiles share the scheduler's cache: a reservation in one counts for all.
+// Factory makes the plugins of one kube-scheduler process, one per profile. They share the ledger: a
+// reservation in one counts for all.
 type Factory struct {
-	connect func(*rest.Config) (client.Interface, error)
-	groups  func(*rest.Config) (dynamic.Interface, error)
-	// binds makes the client for Bindings.
-	binds func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
-	// conditions makes the client for waiting pods' conditions.
+	connect    func(*rest.Config) (client.Interface, error)
+	groups     func(*rest.Config) (dynamic.Interface, error)
+	binds      func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	conditions func(*rest.Config, fwk.Handle) (kubernetes.Interface, error)
 	metrics    registry
 
@@ -56,7 +51,7 @@ type Factory struct {
 	writer   ticketWriter    // set with core
 }
 
-// NewFactory returns a Factory. Its New is a runtime.PluginFactory for kube-scheduler's registry.
+// NewFactory returns a Factory. Its New is a runtime.PluginFactory.
 func NewFactory() *Factory {
 	return &Factory{
 		connect:    func(c *rest.Config) (client.Interface, error) { return client.NewForConfig(c) },
@@ -67,8 +62,8 @@ func NewFactory() *Factory {
 	}
 }
 
-// NewFactoryFor returns a Factory with its own metrics, whose plugins use these clients for Moorage's kinds
-// and for PodGroups, not clients from the scheduler's configuration.
+// NewFactoryFor returns a Factory with its own metrics, and these clients for Moorage's kinds and
+// PodGroups.
 func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 	return &Factory{
 		connect:    func(*rest.Config) (client.Interface, error) { return c, nil },
@@ -79,7 +74,6 @@ func NewFactoryFor(c client.Interface, groups dynamic.Interface) *Factory {
 	}
 }
 
-// processRegistry has the metrics that kube-scheduler serves.
 type processRegistry struct{}
 
 func (processRegistry) Register(m metrics.Registerable) error { return legacyregistry.Register(m) }
@@ -102,7 +96,7 @@ func (f *Factory) New(ctx context.Context, args runtime.Object, h fwk.Handle) (f
 	return &VolumeHold{core: shared, handle: h, weights: weightsOf(typed)}, nil
 }
 
-// shared returns the core of the process, made for the first profile.
+// shared makes the core for the first profile.
 func (f *Factory) shared(ctx context.Context, h fwk.Handle) (*core, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

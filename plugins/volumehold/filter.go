@@ -11,9 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Filter asks whether the pod's volumes can follow it to the node. It costs the pod's own volumes, for any
-// number of the node's pods and attachments. In a group's cycle a refused node costs its pods and
-// attachments too. The first node of a preemption costs a look at each node.
+// Filter asks whether the pod's volumes can follow it to the node. Its cost grows with the pod's own
+// volumes only. In a group's cycle a refused node costs its pods and attachments too, and the first node of
+// a preemption a look at each node.
 func (p *VolumeHold) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	c := stateOf(state)
 	if c == nil {
@@ -53,7 +53,7 @@ func (p *VolumeHold) PreScore(_ context.Context, state fwk.CycleState, _ *corev1
 	return nil
 }
 
-// Score ranks a node from 0 to 100: by the volumes' location, then by the share of free slots.
+// Score ranks a node from 0 to 100: by the volumes' location, then by free slots.
 func (p *VolumeHold) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
 	c := stateOf(state)
 	if c == nil {
@@ -62,5 +62,5 @@ func (p *VolumeHold) Score(_ context.Context, state fwk.CycleState, _ *corev1.Po
 	return p.core.arbiter.Rank(c.snapshot, c.request, ledger.NodeName(node.Node().Name), p.weights), nil
 }
 
-// ScoreExtensions returns nil: Rank's scale is the framework's, with the same meaning in each cycle.
+// ScoreExtensions returns nil: Rank's scale is the framework's.
 func (p *VolumeHold) ScoreExtensions() fwk.ScoreExtensions { return nil }

@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/verdicts"
 )
 
-// The status of each verdict, in the words that kube-scheduler puts behind "0/3 nodes are available: 3 ".
-// The same rows run through the extender.
+// The words follow "0/3 nodes are available: 3 ". The extender runs the same rows.
 func TestVerdictsAsStatuses(t *testing.T) {
 	codes := map[verdicts.Outcome]fwk.Code{
 		verdicts.Fits: fwk.Success, verdicts.Evictable: fwk.Unschedulable, verdicts.Hopeless: fwk.UnschedulableAndUnresolvable,
@@ -66,7 +65,6 @@ func TestPodsWithoutAttachmentsNeedNoGrant(t *testing.T) {
 	}
 }
 
-// A dry run of preemption takes pods away, and puts back the pods that it can spare.
 func TestPreemptionCountsOnFreedSlots(t *testing.T) {
 	victim := boundTo(podWith("victim", "a"), "n1")
 	stays := boundTo(podWith("stays", "b"), "n1")
@@ -101,7 +99,6 @@ func TestPreemptionCountsOnFreedSlots(t *testing.T) {
 	}
 }
 
-// A nominated pod counts at its node before it is bound.
 func TestNominatedPodsCount(t *testing.T) {
 	r := newRig(t, all(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), disk("data", ledger.AccessNode))...)
 	nominated := podWith("nominated", "a", "b")
@@ -153,7 +150,6 @@ func TestSignPod(t *testing.T) {
 	}
 }
 
-// No pod is placed before the caches are complete; then it is tried again.
 func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
 	r := newStillRig(t, disk("data", ledger.AccessNode)...)
 	r.plugin.core.start(r.plugin.core.process)
@@ -169,7 +165,7 @@ func TestNothingIsPlacedBeforeTheCachesAreComplete(t *testing.T) {
 	}
 }
 
-// A bound pod comes back to the scheduler only for its resize: its volumes are in place.
+// A bound pod comes back to the scheduler only for its resize.
 func TestBoundPodsAreSkipped(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), one(factOf(boundTo(podWith("other", "data"), "n2"))))...)
 	pod := boundTo(podWith("p", "data", "missing"), "n1")

@@ -14,17 +14,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// freeing is a slot that comes free for a pod: kube-scheduler has evicted pods for it at a node, and their
-// volumes are not detached yet. Until then, or until the time is over, no further pod is evicted for it.
-// Stock kube-scheduler waits this way for terminating pods, and knows no detach.
+// freeing is a slot that comes free for a pod: kube-scheduler has evicted pods for it, and their volumes
+// are not detached yet. Until then, or until the time is over, no further pod is evicted. Stock
+// kube-scheduler waits this way for terminating pods only.
 type freeing struct {
-	node  ledger.NodeName // empty: no slot comes free
+	node  ledger.NodeName // empty: no slot
 	until time.Time
 }
 
-// freeing says whether a slot comes free for a pod at its nominated node. A group's cycle may ask several
-// times; otherwise it is asked once per attempt. A pod has no nominated node in its first attempt, unless an
-// earlier process of the scheduler wrote one.
+// A group's cycle may ask several times; otherwise ask once per attempt. In its first attempt a pod has no
+// nomination, unless an earlier process wrote it.
 func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r rules.Request, ofGroup bool) freeing {
 	c, at := p.core, ledger.NodeName(p.nominated(pod))
 	if at == "" || c.arbiter.Fit(s, r, at, c.now()).Allowed() {
@@ -45,12 +44,10 @@ func (p *VolumeHold) freeing(pod *corev1.Pod, s ledger.Snapshot, r rules.Request
 	return freeing{at, until}
 }
 
-// nominated is the node that the scheduler has nominated a pod to; empty: none. It reads the scheduler's
-// memory: the pod in the queue and in the lister may be older than the nomination, and the API server may
-// have refused its write. It costs a copy of each nominated pod, and so a pod's first attempt does not ask.
+// nominated reads the scheduler's memory: the pod in the queue and in the lister may be older, and the API
+// server may have refused the write. It copies each nominated pod: a pod's first attempt does not ask.
 func (p *VolumeHold) nominated(pod *corev1.Pod) string { return p.nominations()[pod.UID] }
 
-// nominations are the scheduler's nominated nodes by pod; see nominated.
 func (p *VolumeHold) nominations() map[types.UID]string {
 	infos, err := p.handle.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {
@@ -65,13 +62,12 @@ func (p *VolumeHold) nominations() map[types.UID]string {
 	return at
 }
 
-// refusal is each node's status in a preemption's dry run, and the pod's message.
 func (f freeing) refusal() *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf(
 		"nothing more is evicted for the pod before %s: a slot comes free at %s as soon as what was used there is detached", f.until.UTC().Format(time.RFC3339), f.node))
 }
 
-// keep keeps the pod's nomination, which a preemption without victims would clear.
+// keep keeps a nomination that a preemption without victims would clear.
 func (f freeing) keep() *fwk.PostFilterResult {
 	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatedNodeName: string(f.node), NominatingMode: fwk.ModeOverride}}
 }

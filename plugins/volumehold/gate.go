@@ -16,9 +16,8 @@ import (
 )
 
 // PreEnqueue gates a pod that no new node would help and that kube-scheduler would place without Moorage:
-// otherwise kube-scheduler would call it Unschedulable, and a cluster autoscaler would add nodes for it.
-// The conditionWriter writes its reason on the pod, and the requeuer opens the gate on the change that
-// lifts it.
+// otherwise a cluster autoscaler would add nodes for an Unschedulable pod. The conditionWriter writes its
+// reason, and the requeuer opens the gate.
 //
 // It runs under the scheduling queue's lock, and costs the pod's own volumes.
 func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
@@ -40,9 +39,8 @@ func (p *VolumeHold) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status 
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits for its volumes")
 }
 
-// notWorthTrying says whether these facts make an attempt useless: no existing or new node fits, and
-// preemption would not help. A pod that kube-scheduler's own plugins refuse is tried: it is told
-// Unschedulable, as without Moorage.
+// notWorthTrying says whether no existing or new node fits, and preemption would not help. A pod that
+// kube-scheduler's own plugins refuse is tried: it is told Unschedulable, as without Moorage.
 func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r rules.Request) bool {
 	if c.groups.incomplete(pod) != "" {
 		return true
@@ -62,9 +60,8 @@ func (c *core) notWorthTrying(pod *corev1.Pod, s ledger.Snapshot, r rules.Reques
 	return true
 }
 
-// mayEvict says whether preemption could lift all reasons against a node. Preemption itself finds the slots
-// to free. For a ReadWriteOncePod volume, or another SELinux label, the only possible victim is the pod
-// that has the volume.
+// mayEvict says whether preemption could lift all reasons against a node. For a ReadWriteOncePod volume, or
+// another SELinux label, only the pod with the volume can be the victim.
 func (c *core) mayEvict(pod *corev1.Pod, v rules.Verdict, n ledger.NodeName, s ledger.Snapshot) bool {
 	if _, evictable := words.Node(v, n); !evictable {
 		return false

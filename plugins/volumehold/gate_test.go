@@ -20,7 +20,6 @@ func priority(pod *corev1.Pod, p int32) *corev1.Pod {
 	return pod
 }
 
-// never returns the pod without preemption.
 func never(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	policy := corev1.PreemptNever
@@ -28,8 +27,7 @@ func never(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// A pod is gated only if no existing or new node, nor preemption, could help, and kube-scheduler would not
-// refuse it anyway.
+// Only if no node, new or old, nor preemption helps, and kube-scheduler would not refuse it.
 func TestWhoIsGated(t *testing.T) {
 	rwo, rwop := ledger.AccessNode, ledger.AccessPod
 	full := all(disk("a", rwo), disk("b", rwo), one(attached("a", "n1"), attached("b", "n1")))
@@ -102,7 +100,6 @@ func TestGatedUntilTheCachesAreComplete(t *testing.T) {
 	}
 }
 
-// A gate that opens because a new node would help wakes the pod, though no existing node takes it.
 func TestGateOpensForANewNode(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("b2", ledger.AccessNode), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
 	close(r.synced)
@@ -127,8 +124,7 @@ func TestGateOpensForANewNode(t *testing.T) {
 	}
 }
 
-// A pod that was tried before it would have been gated is also tried again when a new node would help: its
-// message is outdated.
+// Its message is outdated.
 func TestTriedAgainWhenANewNodeWouldHelp(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("b2", ledger.AccessNode), one(slotsAt("n1", 0), slotsAt("n2", 1), slotsAt("n3", 0)))...)
 	close(r.synced)
@@ -161,7 +157,7 @@ func (r *rig) patches() (conditions []corev1.PodCondition, versions []string) {
 	return conditions, versions
 }
 
-// A gated pod gets its reason in the condition, and each new reason. Each write names the pod's version.
+// Each write names the pod's version.
 func TestGatedPodIsTold(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), disk("more", ledger.AccessNode))...)
 	holder, next, pod := boundTo(podWith("other", "data"), "n2"), boundTo(podWith("next", "data"), "n1"), podWith("p", "data", "more")
@@ -187,7 +183,7 @@ func TestGatedPodIsTold(t *testing.T) {
 	}
 }
 
-// kube-scheduler's condition stays on a pod with a nominated node, or if a new node would help.
+// The condition of kube-scheduler stays with a nominated node, or if a new node would help.
 func TestOnlyWaitsAreToldOtherwise(t *testing.T) {
 	said := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
 	tests := map[string]struct {

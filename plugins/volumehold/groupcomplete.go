@@ -8,14 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// incomplete says why a pod's group is not tried at all: its PodGroup is unknown, or has too few pods. Its
-// reservations would be kept from others for nothing. It is empty for a pod that may be tried.
-// kube-scheduler itself keeps Kubernetes' own PodGroups out of the queue.
+// incomplete says why a pod's group is not tried: its PodGroup is unknown, or has too few pods; its
+// reservations would be useless. Empty: it may be tried. kube-scheduler itself keeps Kubernetes' own
+// PodGroups out of the queue.
 //
-// It looks at no pod and takes only the index's lock: the scheduling queue calls it under its own lock.
+// It takes only the index's lock: the scheduling queue calls it under its own lock.
 func (g *groups) incomplete(pod *corev1.Pod) string { return g.missing(groupOf(pod)) }
 
-// missing is incomplete for all pods of a group.
 func (g *groups) missing(key groupKey) string {
 	if key.name == "" || key.native {
 		return ""
@@ -36,7 +35,6 @@ func (g *groups) missing(key groupKey) string {
 
 func (g *groups) pods(key groupKey) []*corev1.Pod { return g.index.pods(key) }
 
-// podSeen takes in a pod's present state.
 func (g *groups) podSeen(pod *corev1.Pod) {
 	for _, key := range g.index.put(pod) {
 		g.recount(key)
@@ -49,7 +47,6 @@ func (g *groups) podGone(pod *corev1.Pod) {
 	}
 }
 
-// recount checks a group's pods again if a change of their number changes what keeps them.
 func (g *groups) recount(key groupKey) {
 	g.looking.Lock()
 	defer g.looking.Unlock()
@@ -58,8 +55,8 @@ func (g *groups) recount(key groupKey) {
 	}
 }
 
-// changed checks a group's pods after an event of its PodGroup, also if they are kept for the same reason
-// as before: the PodGroup may have differed in between, when one of them was kept.
+// changed checks a group's pods even with an equal reason: the PodGroup may have differed when a pod was
+// kept.
 func (g *groups) changed(key groupKey) {
 	if key.name == "" || key.native {
 		return
@@ -69,9 +66,7 @@ func (g *groups) changed(key groupKey) {
 	g.look(key, g.missing(key))
 }
 
-// look lets a group's kept pods through if nothing keeps them any more, or updates their reason; and
-// releases a gathering that has become incomplete, or advances it by its PodGroup's new state. looking is
-// held.
+// looking is held.
 func (g *groups) look(key groupKey, why string) {
 	delete(g.kept, key)
 	if why != "" {

@@ -15,10 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// inGroupCycle returns facts as a group's scheduling cycle sees them at a verdict's nodes: without bound
-// pods that the cycle's nodes lack. False: they lack none. A preemption for a group takes its victims out
-// of the scheduler's snapshot, and then places the group as usual; no call tells the plugin. Reserve judges
-// by the whole ledger once the group is really placed.
+// inGroupCycle returns facts without bound pods that a group's cycle lacks at a verdict's nodes; false: it
+// lacks none. A preemption for a group takes its victims out of the scheduler's snapshot, and then places
+// the group as usual; no call tells the plugin.
 //
 // It costs the attachments and pods of the nodes.
 func (p *VolumeHold) inGroupCycle(facts ledger.Snapshot, v rules.Verdict) (seen ledger.Snapshot, evicting bool) {
@@ -48,20 +47,17 @@ func (p *VolumeHold) inGroupCycle(facts ledger.Snapshot, v rules.Verdict) (seen 
 	return facts.With(without), evicting
 }
 
-// isBound says whether the ledger has a pod at a node.
 func isBound(facts ledger.Snapshot, uid string) bool {
 	pod := facts.Pod(uid)
 	return pod != nil && pod.Node != ""
 }
 
-// groupState has the states of the pods that a group's scheduling cycle has tried, by UID. A preemption for
-// the group has its own cycle and state.
+// groupState has a group cycle's tried pods, by UID. A preemption for the group has its own state.
 type groupState struct{ pods map[types.UID]*cycleState }
 
-// Clone returns the state itself: a group's cycle has no dry run with its state.
+// Clone returns the state itself.
 func (g *groupState) Clone() fwk.StateData { return g }
 
-// groupStateOf returns the states of the tried pods in a group's cycle, or nil.
 func groupStateOf(cycle fwk.PodGroupCycleState) map[types.UID]*cycleState {
 	data, err := cycle.Read(stateKey)
 	if err != nil {
@@ -74,8 +70,7 @@ func groupStateOf(cycle fwk.PodGroupCycleState) map[types.UID]*cycleState {
 	return g.pods
 }
 
-// enter adds the pod's state to its group's cycle. If the cycle tries several placements, the refusals of
-// all count, and the rest is the last one's.
+// enter: the refusals of all placements count, and the rest is the last one's.
 func (c *cycleState) enter(cycle fwk.PodGroupCycleState, uid types.UID) {
 	pods := groupStateOf(cycle)
 	if pods == nil {
@@ -90,15 +85,13 @@ func (c *cycleState) enter(cycle fwk.PodGroupCycleState, uid types.UID) {
 
 // PodGroupPostFilter does PostFilter's work for a group's pods: kube-scheduler does not call PostFilter in
 // a group's cycle. It calls this unless an earlier plugin has evicted pods for the group, or has said that
-// nothing can help, as DefaultPreemption does in a cluster without pods of lower priority.
+// nothing can help, as DefaultPreemption does without pods of lower priority.
 //
-// It keeps the group's nominations while the evicted pods' volumes are being detached: no further pod is
-// evicted for the group meanwhile. It asks as the preemption before it in the cycle did, and gets the same
-// answers.
+// It keeps the group's nominations while evicted pods' volumes are being detached: no further pod is
+// evicted meanwhile.
 //
-// A nomination whose write the API server refused ends when the cycle assumes its pod. It is not restored:
-// an attempt without a node for the pod writes it again, so that only a slot that comes free before the
-// second attempt may go to another pod.
+// A nomination whose write was refused ends when the cycle assumes its pod. A later attempt without a node
+// writes it again: only a slot that comes free before may go to another pod.
 func (p *VolumeHold) PodGroupPostFilter(_ context.Context, cycle fwk.PodGroupCycleState, group fwk.PodGroupInfo, _ fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	states, at := groupStateOf(cycle), p.nominations()
 	var waits freeing
@@ -128,8 +121,7 @@ func (p *VolumeHold) PodGroupPostFilter(_ context.Context, cycle fwk.PodGroupCyc
 	return &fwk.PodGroupPostFilterResult{NominatingInfos: kept}, fwk.NewStatus(fwk.Success, waits.refusal().Reasons()...)
 }
 
-// freeingInGroup is freeing for a pod of a group whose cycle has failed; c is nil if the cycle ended before
-// the pod was tried.
+// c is nil if the cycle ended before the pod was tried.
 func (p *VolumeHold) freeingInGroup(pod *corev1.Pod, c *cycleState) freeing {
 	if c != nil {
 		return c.freeing()
@@ -138,19 +130,17 @@ func (p *VolumeHold) freeingInGroup(pod *corev1.Pod, c *cycleState) freeing {
 	return p.freeing(pod, s, rules.PodRequest(s, &fact), true)
 }
 
-// noteRefusals counts why a pod has no node, notes what it waits for, and has it tried again if no change
-// of the ledger would.
+// noteRefusals retries a pod if no change of the ledger would.
 func (p *VolumeHold) noteRefusals(pod *corev1.Pod, c *cycleState) {
 	c.seen.each(func(code ledger.Code) { p.core.metrics.rejected(stagePlacing, string(code)) })
 	p.core.placer.Refused(factOf(pod), c.refused, c.holder != "")
 	if c.promised.Load() {
-		// The ledger knows no nominations, so that the end of one may change nothing in it.
+		// The ledger knows no nominations, and may not change with the end of one.
 		p.core.requeuer.Retry(pod.UID)
 	}
 }
 
-// groupElsewhere says why the nodes that PreFilter left out were refused for a group's pods without a node.
-// It groups the pods by message.
+// groupElsewhere says why nodes outside PreFilter's choice were refused, with the pods grouped by message.
 func (p *VolumeHold) groupElsewhere(group fwk.PodGroupInfo, states map[types.UID]*cycleState) []string {
 	var said []string
 	pods := map[string][]string{} // by their message

@@ -35,10 +35,8 @@ func (n nominating) NominatedPodsForNode(node string) []fwk.PodInfo {
 	return []fwk.PodInfo{info}
 }
 
-// groupCycle is an attempt of a group, or a preemption for it.
 func (r *rig) groupCycle() *framework.CycleState { return framework.NewCycleState() }
 
-// filterIn runs PreFilter and Filter for one node in a group's cycle.
 func (r *rig) filterIn(cycle fwk.PodGroupCycleState, pod *corev1.Pod, node string) (fwk.CycleState, *fwk.Status) {
 	r.t.Helper()
 	state := framework.NewCycleState()
@@ -49,16 +47,12 @@ func (r *rig) filterIn(cycle fwk.PodGroupCycleState, pod *corev1.Pod, node strin
 	return state, r.RunFilterPlugins(r.t.Context(), state, pod, r.node(node))
 }
 
-// postFilter runs the steps after a failed group cycle.
 func (r *rig) postFilter(cycle fwk.PodGroupCycleState, pods ...*corev1.Pod) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	r.t.Helper()
 	return r.plugin.PodGroupPostFilter(r.t.Context(), cycle, groupPods{pods: pods}, nil)
 }
 
-// A gang has evicted a pod at n1, whose volume is being detached, and stops waiting after the time. The
-// other pods are out of the cycle's nodes, as in a preemption for the gang: it may have them evicted,
-// however often it is tried in that cycle. If that fails, its message is unchanged, and it does not wait
-// anew.
+// After the wait the gang may evict again in that cycle; it does not wait anew if that fails.
 func TestGroupNoLongerWaitsForASlot(t *testing.T) {
 	r := newRig(t, all(disk("gone", ledger.AccessNode), disk("victim", ledger.AccessNode), disk("data", ledger.AccessNode),
 		one(slotsAt("n1", 1), slotsAt("n2", 1), attached("gone", "n1"), attached("victim", "n2")))...)
@@ -88,8 +82,7 @@ func TestGroupNoLongerWaitsForASlot(t *testing.T) {
 	cycle(false)
 	cycle(false)
 
-	// A preemption succeeds: kube-scheduler calls no plugin after it. The pod's next slot comes free at the
-	// same node, with its own time.
+	// After a preemption kube-scheduler calls no plugin. The next slot has its own time.
 	pod = pod.DeepCopy()
 	if _, status := r.filterIn(r.groupCycle(), pod, "n2"); !status.IsSuccess() {
 		t.Fatal(status)
@@ -97,8 +90,7 @@ func TestGroupNoLongerWaitsForASlot(t *testing.T) {
 	cycle(true)
 }
 
-// A gang waits as long as a member waits. A member whose time is over does not start anew meanwhile, so
-// that two members don't wait in turn forever.
+// Otherwise two members could wait in turn forever.
 func TestGroupWaitsNoLongerThanItsMembers(t *testing.T) {
 	r := newRig(t, all(disk("gone1", ledger.AccessNode), disk("gone2", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 		one(slotsAt("n1", 1), slotsAt("n2", 1), attached("gone1", "n1"), attached("gone2", "n2")))...)
@@ -132,9 +124,7 @@ func TestGroupWaitsNoLongerThanItsMembers(t *testing.T) {
 	}
 }
 
-// A group's pods are treated as PostFilter treats a single pod. Refusals are counted, once for each reason
-// of a pod without a node. The group is told a held volume's node. A pod that only a nominated pod keeps
-// from a node is tried again, since the end of that nomination changes nothing in the ledger.
+// As PostFilter does for one pod. A nomination's end changes nothing in the ledger: the pod is tried again.
 func TestGroupThatHasNoRoom(t *testing.T) {
 	holder := boundTo(podWith("holder", "held"), "n2")
 	r := newRigBeside(t, nil, holder)
@@ -175,8 +165,7 @@ func TestGroupThatHasNoRoom(t *testing.T) {
 	eventually(t, "the pod to be tried again", func() bool { return strings.Contains(strings.Join(r.queue.names(), " "), "stuck") })
 }
 
-// A group that was woken in vain is not woken again for the same change: an attempt that may have used
-// other plugins' old facts does not count.
+// An attempt with other plugins' old facts does not count.
 func TestGroupIsNotWokenAgainInVain(t *testing.T) {
 	r := newStillRig(t, fullNodes("d1")...)
 	close(r.synced)

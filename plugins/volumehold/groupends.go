@@ -20,7 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// leave notes that a pod's attempt failed. It says whether the plugin must have the pod tried again.
+// leave says whether the plugin must retry the pod.
 func (g *groups) leave(pod *corev1.Pod) bool {
 	key := groupOf(pod)
 	if key.name == "" {
@@ -30,12 +30,12 @@ func (g *groups) leave(pod *corev1.Pod) bool {
 	defer g.mu.Unlock()
 	m := g.members[pod.UID]
 	if m == nil {
-		return false // it has not reached Permit
+		return false // before Permit
 	}
 	m.left = true
 	delete(g.members, pod.UID)
 	if g.forget(key, pod.UID) {
-		return false // the framework itself retries after a failed bind
+		return false // the framework retries a failed bind
 	}
 	at := g.gatherings[key]
 	if at == nil || at.members[pod.UID] != m {
@@ -48,7 +48,7 @@ func (g *groups) leave(pod *corev1.Pod) bool {
 	return true
 }
 
-// podSettled notes that a pod is bound, or gone. A pod that waits in Permit leaves by itself.
+// podSettled: the pod is bound, or gone. A pod that waits in Permit leaves by itself.
 func (g *groups) podSettled(pod *corev1.Pod) {
 	key := groupOf(pod)
 	if key.name == "" {
@@ -68,7 +68,6 @@ func (g *groups) podSettled(pod *corev1.Pod) {
 	}
 }
 
-// resting is the rest of a pod's group's pause; 0: none.
 func (g *groups) resting(pod *corev1.Pod) time.Duration {
 	key := groupOf(pod)
 	if key.name == "" {
@@ -79,14 +78,13 @@ func (g *groups) resting(pod *corev1.Pod) time.Duration {
 	return max(0, g.rests[key].until.Sub(g.core.now()))
 }
 
-// keptByRest says whether a pod is not tried during its group's pause. A pod without attachable volumes is
-// tried. It comes after the pause; others may keep waiting for it.
+// keptByRest keeps a pod during its group's pause, unless it has no attachable volumes.
 func (g *groups) keptByRest(pod *corev1.Pod) bool {
 	fact, s := factOf(pod), g.core.facts.Snapshot()
 	return g.resting(pod) > 0 && rules.PodRequest(s, &fact).Attachable(s)
 }
 
-// forget removes a pod from the released ones; mu is held.
+// mu is held.
 func (g *groups) forget(key groupKey, uid types.UID) bool {
 	was := g.allowed[key][uid]
 	delete(g.allowed[key], uid)
@@ -96,10 +94,9 @@ func (g *groups) forget(key groupKey, uid types.UID) bool {
 	return was
 }
 
-// stuck decides which gathering gives way when a pod of a group has no node: a gathering that ranks after
-// its own and blocks it, or else its own, so that no two half-reserved groups wait for each other. The
-// first group in rank never gives way, so that one always succeeds. A pod of a group without a gathering
-// takes nothing from gatherings.
+// stuck decides which gathering gives way when a pod of a group has no node: one that ranks after its own
+// and blocks it, or else its own, so that no two half-reserved groups wait for each other. The first group
+// in rank never gives way. A pod of a group without a gathering takes nothing from gatherings.
 func (g *groups) stuck(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) {
 	key := groupOf(pod)
 	if !g.concerns(pod) {
@@ -122,14 +119,12 @@ func (g *groups) stuck(ctx context.Context, state fwk.CycleState, pod *corev1.Po
 	}
 }
 
-// candidate is a gathering that may have to give way, with its members.
 type candidate struct {
 	*gathering
 	members []*member
 }
 
-// ranksAfter lists the gatherings that rank after a pod's group. False: the group pauses, and the pod was
-// not tried.
+// False: the group pauses, and the pod was not tried.
 func (g *groups) ranksAfter(key groupKey, pod *corev1.Pod) (others []candidate, tried bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +140,7 @@ func (g *groups) ranksAfter(key groupKey, pod *corev1.Pod) (others []candidate, 
 	return others, true
 }
 
-// yield releases a gathering unless it is over, and says whether it did.
+// yield releases a gathering; false: it is over.
 func (g *groups) yield(at *gathering, why string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -156,8 +151,8 @@ func (g *groups) yield(at *gathering, why string) bool {
 	return true
 }
 
-// makesRoom says whether a pod would fit a node of a gathering only without the gathering: by all plugins
-// of the profile, since the members also use the node's other resources.
+// makesRoom says whether a pod would fit a gathering's node only without the gathering: by all plugins of
+// the profile, since members use other resources too.
 func (g *groups) makesRoom(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, members []*member) bool {
 	handle, without := g.core.handle, state.Clone()
 	nodes := map[ledger.NodeName]fwk.NodeInfo{} // without the members
@@ -182,8 +177,8 @@ func (g *groups) makesRoom(ctx context.Context, state fwk.CycleState, pod *corev
 	return false
 }
 
-// takeOut takes a gathering's member out of a dry run for a pod. The plugin itself knows the member by its
-// reservation, the others by the cycle's view of the node.
+// takeOut takes a member out of a dry run. The plugin knows it by its reservation, others by the cycle's
+// view of the node.
 func (g *groups) takeOut(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, m *member, node fwk.NodeInfo) bool {
 	if c := stateOf(state); c != nil {
 		c.delta.Remove(string(m.pod.UID))
@@ -197,10 +192,9 @@ func (g *groups) takeOut(ctx context.Context, state fwk.CycleState, pod *corev1.
 	return true
 }
 
-// groupRank orders groups: higher pod priority first, then the older first pod, then the name.
 type groupRank struct {
 	priority int32
-	created  int64 // of the oldest pod, in seconds since the epoch
+	created  int64 // of the oldest pod, Unix seconds
 	key      groupKey
 }
 

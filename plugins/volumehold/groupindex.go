@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// groupIndex has the pods of each PodGroup and frequently used facts about them, counted once for each pod
-// event: a tenant may label many pods with one group, and PreEnqueue holds the scheduling queue's lock.
+// groupIndex counts the pods of each PodGroup at each pod event: a tenant may label many pods with one
+// group, and PreEnqueue holds the scheduling queue's lock.
 //
 // Safe for parallel use. No other lock is taken while mu is held.
 type groupIndex struct {
@@ -21,11 +21,10 @@ type groupIndex struct {
 
 type indexedGroup struct {
 	pods        map[types.UID]indexedPod
-	living      int // neither terminating nor finished, and without scheduling gates
-	withVolumes int // pods whose volumes may be attachable
+	living      int // not terminating, finished or gated
+	withVolumes int // with possibly attachable volumes
 }
 
-// indexedPod is a pod's last seen state.
 type indexedPod struct {
 	pod             *corev1.Pod
 	living, volumes bool
@@ -35,7 +34,6 @@ func newGroupIndex() *groupIndex {
 	return &groupIndex{groups: map[groupKey]*indexedGroup{}, of: map[types.UID]groupKey{}}
 }
 
-// put takes in a pod's present state and returns the groups with changed counts.
 func (x *groupIndex) put(pod *corev1.Pod) []groupKey {
 	key := groupOf(pod)
 	x.mu.Lock()
@@ -55,7 +53,7 @@ func (x *groupIndex) put(pod *corev1.Pod) []groupKey {
 	before, known := group.pods[pod.UID]
 	now := indexedPod{pod: pod, living: mayRun(pod), volumes: before.volumes}
 	if !known {
-		now.volumes = len(factOf(pod).Volumes) > 0 // a pod's volumes never change
+		now.volumes = len(factOf(pod).Volumes) > 0 // never changes
 	}
 	group.pods[pod.UID], x.of[pod.UID] = now, key
 	group.living += count(now.living) - count(before.living)
@@ -66,14 +64,13 @@ func (x *groupIndex) put(pod *corev1.Pod) []groupKey {
 	return changed
 }
 
-// remove takes in a pod's deletion and returns its group.
 func (x *groupIndex) remove(uid types.UID) []groupKey {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.drop(uid)
 }
 
-// drop is remove with mu held.
+// mu is held.
 func (x *groupIndex) drop(uid types.UID) []groupKey {
 	key, ok := x.of[uid]
 	if !ok {
@@ -91,7 +88,6 @@ func (x *groupIndex) drop(uid types.UID) []groupKey {
 	return []groupKey{key}
 }
 
-// counts returns the number of a group's living pods, and whether any has volumes.
 func (x *groupIndex) counts(key groupKey) (living int, volumes bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,8 +112,7 @@ func (x *groupIndex) pods(key groupKey) []*corev1.Pod {
 	return list
 }
 
-// mayRun says whether a pod counts for its group's minimum. A pod with scheduling gates is not tried before
-// they are removed, and the others would wait for it with their slots.
+// mayRun: a pod with scheduling gates is not tried, and the others would wait for it with their slots.
 func mayRun(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }

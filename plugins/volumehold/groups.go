@@ -15,14 +15,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A released group pauses, twice as long each time: otherwise its own returned slots would attract its next
-// pod before others could use them.
+// A released group pauses, twice as long each time: otherwise its slots would attract its next pod before
+// others could use them.
 const (
 	restFirst = 100 * time.Millisecond
 	restMost  = 10 * time.Second
 )
 
-// pause is a released group's pause.
 type pause struct {
 	until time.Time
 	last  time.Duration
@@ -41,14 +40,14 @@ type groups struct {
 	source groupSource
 	index  *groupIndex
 
-	looking sync.Mutex          // taken before mu and never with the scheduling queue's lock held
-	kept    map[groupKey]string // why a group's pods are not tried; guarded by looking
+	looking sync.Mutex          // taken before mu, never under the queue's lock
+	kept    map[groupKey]string // why its pods are not tried; guarded by looking
 
 	mu         sync.Mutex
 	gatherings map[groupKey]*gathering
-	members    map[types.UID]*member           // all pods that wait in Permit for a group
-	allowed    map[groupKey]map[types.UID]bool // released, and not seen bound yet
-	rests      map[groupKey]pause              // of groups given up, and not allowed since
+	members    map[types.UID]*member           // all that wait in Permit
+	allowed    map[groupKey]map[types.UID]bool // released, and not seen bound
+	rests      map[groupKey]pause              // until a group is allowed
 }
 
 type gathering struct {
@@ -59,7 +58,6 @@ type gathering struct {
 	members map[types.UID]*member
 }
 
-// member is a pod in Permit.
 type member struct {
 	pod  *corev1.Pod
 	node ledger.NodeName
@@ -71,8 +69,7 @@ func newGroups(c *core, source groupSource) *groups {
 }
 
 // concerns says whether a pod waits for its group in Permit: it names a sigs.k8s.io/scheduler-plugins
-// PodGroup, and a pod of the group has volumes to reserve. kube-scheduler itself places the pods of
-// Kubernetes' own PodGroups together.
+// PodGroup, and a pod of the group has volumes. kube-scheduler itself places Kubernetes' own PodGroups.
 func (g *groups) concerns(pod *corev1.Pod) bool {
 	key := groupOf(pod)
 	if key.name == "" || key.native {
@@ -81,7 +78,7 @@ func (g *groups) concerns(pod *corev1.Pod) bool {
 	if _, volumes := g.index.counts(key); volumes {
 		return true
 	}
-	return len(factOf(pod).Volumes) > 0 // the scheduling queue may see the pod before the index does
+	return len(factOf(pod).Volumes) > 0 // the queue may see the pod before the index
 }
 
 func (g *groups) join(m *member) {
@@ -104,7 +101,7 @@ func (g *groups) join(m *member) {
 	g.step(at)
 }
 
-// gather begins a group's gathering; mu is held.
+// mu is held.
 func (g *groups) gather(key groupKey) *gathering {
 	ctx, cancel := context.WithCancel(g.core.process)
 	at := &gathering{key: key, cancel: cancel, members: map[types.UID]*member{}}
@@ -113,7 +110,7 @@ func (g *groups) gather(key groupKey) *gathering {
 	return at
 }
 
-// follow has the others of a gathering's group tried, and ends the gathering at its timeout.
+// follow has the group's other pods tried, and ends the gathering at its timeout.
 func (g *groups) follow(ctx context.Context, at *gathering) {
 	for _, pod := range g.pods(at.key) {
 		if pod.Spec.NodeName == "" && !g.waits(at, pod.UID) {
@@ -138,14 +135,14 @@ func (g *groups) waits(at *gathering, uid types.UID) bool {
 	return at.members[uid] != nil
 }
 
-// step releases a complete gathering; mu is held.
+// mu is held.
 func (g *groups) step(at *gathering) {
 	if !at.over && len(at.members)+g.countPlaced(at) >= at.group.minMember {
 		g.allow(at)
 	}
 }
 
-// countPlaced counts the group's pods that are bound or being bound; mu is held.
+// mu is held.
 func (g *groups) countPlaced(at *gathering) int {
 	uids := maps.Clone(g.allowed[at.key])
 	if uids == nil {
@@ -159,7 +156,7 @@ func (g *groups) countPlaced(at *gathering) int {
 	return len(uids)
 }
 
-// allow releases the members; mu is held.
+// mu is held.
 func (g *groups) allow(at *gathering) {
 	g.close(at)
 	delete(g.rests, at.key)
@@ -172,7 +169,7 @@ func (g *groups) allow(at *gathering) {
 	}
 }
 
-// end gives up a gathering, with all its members at once, unless it is over.
+// end gives up a gathering with all members at once, unless it is over.
 func (g *groups) end(at *gathering, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,7 +196,6 @@ func (g *groups) close(at *gathering) {
 	delete(g.gatherings, at.key)
 }
 
-// pass offers the framework a verdict for a member that has not left.
 func (g *groups) pass(m *member, refusal string) {
 	g.core.offer(g.core.process, m.pod.UID, refusal, func(f func()) bool {
 		g.mu.Lock()

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// inGroup returns the pod as a member of a PodGroup, created some seconds after others.
 func inGroup(pod *corev1.Pod, group string, created int64) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Labels = map[string]string{PodGroupLabel: group}
@@ -29,7 +28,6 @@ func (r *rig) putGroup(name string, minMember, timeoutSeconds int32) {
 	r.podGroups[name] = podGroup{int(minMember), time.Duration(timeoutSeconds) * time.Second}
 }
 
-// gathers waits until a number of a group's pods wait in Permit, and its PodGroup is read.
 func (r *rig) gathers(name string, pods int) {
 	r.t.Helper()
 	g := r.plugin.core.groups
@@ -41,7 +39,6 @@ func (r *rig) gathers(name string, pods int) {
 	})
 }
 
-// outcome follows a pod in Permit to its end, as the framework does.
 func (c *cycle) outcome() <-chan *fwk.Status {
 	done := make(chan *fwk.Status, 1)
 	go func() {
@@ -54,7 +51,6 @@ func (c *cycle) outcome() <-chan *fwk.Status {
 	return done
 }
 
-// twoSlots is a rig with one slot each at nodes n1 and n2, and none at n3.
 func twoSlots(t *testing.T, pods ...*corev1.Pod) *rig {
 	t.Helper()
 	var disks []ledger.Event
@@ -68,7 +64,6 @@ func twoSlots(t *testing.T, pods ...*corev1.Pod) *rig {
 	return r
 }
 
-// A group's pods go when minMember of them have a node, and keep their slots until then.
 func TestGroupGoesTogether(t *testing.T) {
 	a1, a2 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1)
 	plain := inGroup(podWith("plain"), "a", 1)
@@ -107,7 +102,6 @@ func TestLateMember(t *testing.T) {
 	}
 }
 
-// A waiting group goes when its PodGroup lowers minMember to the number of its waiting pods.
 func TestGroupComesToNeedFewer(t *testing.T) {
 	a1, a2, a3 := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1), inGroup(podWith("a3", "d3"), "a", 1)
 	r := twoSlots(t, a1, a2, a3)
@@ -123,8 +117,7 @@ func TestGroupComesToNeedFewer(t *testing.T) {
 	}
 }
 
-// A pod kept by its group's pause does not make the pods that wait for it give up: pods without volumes do
-// not pause, and a pod that was being tried at the release may be in Permit by then.
+// A pod kept by its group's pause does not make waiting pods give up.
 func TestRestingPodsReleaseNobody(t *testing.T) {
 	a1, plain := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("plain"), "a", 1)
 	r := twoSlots(t, a1, plain)
@@ -149,7 +142,6 @@ func TestRestingPodsReleaseNobody(t *testing.T) {
 	}
 }
 
-// The end of a gathering gives all its slots back at once, and has its pods tried again.
 func TestGroupIsReleasedTogether(t *testing.T) {
 	tests := map[string]struct {
 		min, timeout int32
@@ -188,8 +180,7 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 	}
 }
 
-// Two groups fit alone, and each has half of what both need: the first in rank gets the other half,
-// whichever group notices.
+// The first in rank gets the other half, whichever group notices.
 func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 	for finder, loses := range map[string]string{"a2": "b1", "b2": "b1"} {
 		t.Run(finder+" has no node", func(t *testing.T) {
@@ -223,8 +214,7 @@ func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// A gathering gives way only to a pod that would have its room, and whose own group has a gathering: a pod
-// that lacks something else, or needs only others' room, releases none.
+// A gathering gives way only if the pod would have its room, and the pod's group has a gathering.
 func TestGatheringsKeepTheirNodes(t *testing.T) {
 	tests := map[string]struct {
 		pod    *corev1.Pod // comes first, without a node
@@ -293,7 +283,6 @@ func TestGatheringsKeepTheirNodes(t *testing.T) {
 	}
 }
 
-// A missing group, or a group with too few pods, is not tried, and says so.
 func TestIncompleteGroup(t *testing.T) {
 	a1 := inGroup(podWith("a1", "d1"), "a", 1)
 	r := twoSlots(t, a1)
@@ -325,8 +314,7 @@ func TestIncompleteGroup(t *testing.T) {
 	}
 }
 
-// A pod that is tried although its group has become incomplete is woken once the group is complete again,
-// like a pod kept from the queue.
+// It is woken once the group is complete again.
 func TestRefusedWhileItsGroupIsIncomplete(t *testing.T) {
 	a1 := inGroup(podWith("a1", "d1"), "a", 1)
 	r := twoSlots(t, a1)
@@ -338,7 +326,6 @@ func TestRefusedWhileItsGroupIsIncomplete(t *testing.T) {
 	eventually(t, "the pod to be woken", func() bool { return slices.Contains(r.queue.names(), "a1") })
 }
 
-// The plugin ignores a group without volumes.
 func TestGroupWithoutVolumes(t *testing.T) {
 	a1 := inGroup(podWith("a1"), "a", 1)
 	r := twoSlots(t, a1)
@@ -348,8 +335,7 @@ func TestGroupWithoutVolumes(t *testing.T) {
 	}
 }
 
-// kube-scheduler's pod-group cycles reserve as a simulation, and revert, before the real reservation:
-// nothing is left.
+// Pod-group cycles of kube-scheduler reserve as a simulation, and revert: nothing is left.
 func TestPodGroupCyclesSimulate(t *testing.T) {
 	r := twoSlots(t, podWith("p", "d1"), podWith("q", "d2"))
 	p, q := podWith("p", "d1"), podWith("q", "d2")
@@ -382,7 +368,7 @@ func TestPodGroupCyclesSimulate(t *testing.T) {
 	}
 }
 
-// A group that was given up pauses before its next attempt, so that others get its slots first.
+// A released group pauses, so that others get its slots first.
 func TestReleasedGroupRests(t *testing.T) {
 	a1, a2, other := inGroup(podWith("a1", "d1"), "a", 1), inGroup(podWith("a2", "d2"), "a", 1), podWith("other", "d3")
 	r := twoSlots(t, a1, a2, other)

@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A pod of a group waits for the group in Permit even if the scheduling queue sees the pod before the index
-// of groups does: they have separate handlers.
+// Scheduling queue and index have separate handlers: the pod waits for its group in Permit.
 func TestPodThatTheIndexHasNotSeenWaitsForItsGroup(t *testing.T) {
 	g := &groups{index: newGroupIndex()}
 	with := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a1", UID: "a1", Labels: map[string]string{PodGroupLabel: "a"}},

@@ -40,10 +40,8 @@ const (
 	profile = "moorage-scheduler"
 )
 
-// patience is the wait of a test for an expected event. Only a failing test takes it.
 const patience = 30 * time.Second
 
-// world is a ledger, and the part of the API that the plugin sees, controlled by the test.
 type world struct {
 	t      testing.TB
 	ledger *ledger.Ledger
@@ -88,7 +86,6 @@ func (w *world) ConfirmPod(_ context.Context, _, _, uid string) (*corev1.Pod, er
 	return w.pods[uid], nil
 }
 
-// apply has the ledger take events in and tells the plugin.
 func (w *world) apply(events ...ledger.Event) {
 	for _, e := range events {
 		touched := w.ledger.Apply(time.Now(), e)
@@ -98,7 +95,6 @@ func (w *world) apply(events ...ledger.Event) {
 	}
 }
 
-// queue replaces the scheduling queue: it lists the woken pods.
 type queue struct {
 	mu    sync.Mutex
 	woken map[string]int // by pod name
@@ -124,7 +120,6 @@ func (q *queue) reset() {
 	clear(q.woken)
 }
 
-// handle counts the requests for a waiting pod.
 type handle struct {
 	fwk.Handle
 	asked atomic.Int32
@@ -135,7 +130,6 @@ func (h *handle) GetWaitingPod(uid types.UID) fwk.WaitingPod {
 	return h.Handle.GetWaitingPod(uid)
 }
 
-// rig is the plugin in a real scheduling framework.
 type rig struct {
 	*world
 	framework.Framework
@@ -149,8 +143,6 @@ type rig struct {
 	podGroups map[string]podGroup // by name, under mu
 }
 
-// newRig makes a framework with the plugin as its only filter, nodes n1 to n3 (each with the driver and two
-// slots), and events.
 func newRig(t testing.TB, events ...ledger.Event) *rig {
 	t.Helper()
 	r := newStillRig(t, events...)
@@ -159,10 +151,8 @@ func newRig(t testing.TB, events ...ledger.Event) *rig {
 	return r
 }
 
-// besideName is the name of another filter plugin.
 const besideName = "Beside"
 
-// beside is a plugin that counts pods at a node by name.
 type beside struct {
 	counts []string
 	filter func(pod *corev1.Pod, node string, counted int) bool
@@ -183,7 +173,6 @@ func (b *beside) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, no
 	return fwk.NewStatus(fwk.Unschedulable, "the other plugin refuses it")
 }
 
-// newRigBeside is newRig with another filter plugin, and with its counted pods at n2 in the cycle's view.
 func newRigBeside(t testing.TB, filter func(*corev1.Pod, string, int) bool, counted ...*corev1.Pod) *rig {
 	t.Helper()
 	other := &beside{filter: filter}
@@ -198,13 +187,12 @@ func newRigBeside(t testing.TB, filter func(*corev1.Pod, string, int) bool, coun
 	return r
 }
 
-// newStillRig is newRig with incomplete caches and no background work.
+// newStillRig has incomplete caches and no background work.
 func newStillRig(t testing.TB, events ...ledger.Event) *rig {
 	t.Helper()
 	return newRigOf(t, &beside{}, nil, events...)
 }
 
-// newRigOf is newStillRig with another plugin, and with pods in the cycle's view.
 func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.Event) *rig {
 	t.Helper()
 	metrics.Register()
@@ -261,7 +249,6 @@ func newRigOf(t testing.TB, other *beside, pods []*corev1.Pod, events ...ledger.
 	return r
 }
 
-// get returns a PodGroup that the test has added.
 func (r *rig) get(key groupKey) (podGroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,10 +258,8 @@ func (r *rig) get(key groupKey) (podGroup, error) {
 	return podGroup{}, fmt.Errorf("PodGroup %s does not exist", key)
 }
 
-// notify does nothing: the tests notify.
 func (r *rig) notify(func(groupKey)) {}
 
-// known adds pods to the lister, the ledger and the API.
 func (r *rig) known(pods ...*corev1.Pod) {
 	r.t.Helper()
 	for _, p := range pods {
@@ -317,7 +302,6 @@ func (r *rig) node(name string) fwk.NodeInfo {
 	return info
 }
 
-// cycle is one pod's way from PreFilter to Permit at a node.
 type cycle struct {
 	rig   *rig
 	pod   *corev1.Pod
@@ -325,7 +309,6 @@ type cycle struct {
 	node  string
 }
 
-// reserve runs PreFilter, Filter and Reserve, which must succeed.
 func (r *rig) reserve(pod *corev1.Pod, node string) *cycle {
 	r.t.Helper()
 	state, _, status := r.prefilter(pod)
@@ -341,7 +324,6 @@ func (r *rig) reserve(pod *corev1.Pod, node string) *cycle {
 	return &cycle{r, pod, state, node}
 }
 
-// permit runs Permit and registers the pod as waiting, as the framework does.
 func (c *cycle) permit() *cycle {
 	c.rig.t.Helper()
 	waits, status := c.rig.RunPermitPlugins(c.rig.t.Context(), c.state, c.pod, c.node)
@@ -352,7 +334,6 @@ func (c *cycle) permit() *cycle {
 	return c
 }
 
-// verdict waits for the pod's outcome.
 func (c *cycle) verdict() *fwk.Status {
 	return c.rig.WaitOnPermit(c.rig.t.Context(), c.pod)
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// EventsToRegister lists the events that may let a refused pod in and that the ledger can't see: a
-// nominated pod is gone; the scheduler has learned of a node that the ledger may have known before. The
-// requeuer handles all else: it hears of a change after the ledger, never before; see its package.
+// EventsToRegister lists helpful events that the ledger can't see: a nominated pod is gone; the scheduler
+// has learned of a node that the ledger may already know. The requeuer handles all else.
 func (p *VolumeHold) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, QueueingHintFn: nominatedPodGone},
@@ -24,8 +23,7 @@ func (p *VolumeHold) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 	}, nil
 }
 
-// nodeKnown says whether a refused pod fits a node that has come into the scheduler's cache. If the ledger
-// does not know it yet, the requeuer will wake the pod.
+// If the ledger does not know the node yet, the requeuer will wake the pod.
 func (p *VolumeHold) nodeKnown(_ klog.Logger, refused *corev1.Pod, _, added any) (fwk.QueueingHint, error) {
 	node, ok := added.(*corev1.Node)
 	if !ok {
@@ -38,8 +36,8 @@ func (p *VolumeHold) nodeKnown(_ klog.Logger, refused *corev1.Pod, _, added any)
 	return fwk.QueueSkip, nil
 }
 
-// nominatedPodGone says whether a refused pod may have been refused because of a nominated pod, which
-// counts at its node in a cycle before its bind. The framework reports its end as an assigned pod's.
+// nominatedPodGone says whether a nominated pod, which counts at its node before its bind, may have caused
+// the refusal. The framework reports its end as an assigned pod's.
 func nominatedPodGone(_ klog.Logger, refused *corev1.Pod, old, _ any) (fwk.QueueingHint, error) {
 	gone, ok := old.(*corev1.Pod)
 	if !ok {

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// groupOfMany makes many pods of one PodGroup, which may be missing, known to a rig. They are another
-// scheduler's, and have volumes without attachments; one may have a claim.
 func groupOfMany(t testing.TB, members int, claimed bool) (*rig, []*corev1.Pod) {
 	r := newStillRig(t)
 	var pods []*corev1.Pod
@@ -29,9 +27,7 @@ func groupOfMany(t testing.TB, members int, claimed bool) (*rig, []*corev1.Pod) 
 	return r, pods
 }
 
-// A tenant labels many pods with one PodGroup. The cost of PreEnqueue for one of them, under the scheduling
-// queue's lock, must not grow with their number; nor must an event of one that changes nothing for the
-// others.
+// PreEnqueue runs under the scheduling queue's lock: its cost must not grow with a tenant's group.
 func TestOnePodOfALargeGroupCostsAsMuchAsOfASmall(t *testing.T) {
 	for _, claimed := range []bool{false, true} {
 		costs := func(members int) (enqueued, seen float64) {
@@ -49,7 +45,6 @@ func TestOnePodOfALargeGroupCostsAsMuchAsOfASmall(t *testing.T) {
 	}
 }
 
-// One more pod of a still missing PodGroup does not cause a check of the others. A new PodGroup does.
 func TestOneMorePodLooksAtNoOther(t *testing.T) {
 	r, _ := groupOfMany(t, 30, true)
 	g := r.plugin.core.groups
@@ -65,7 +60,6 @@ func TestOneMorePodLooksAtNoOther(t *testing.T) {
 	}
 }
 
-// The index counts a pod once, in its label's group, while it exists.
 func TestGroupIndexFollowsLabelsAndEnds(t *testing.T) {
 	x := newGroupIndex()
 	a, b := groupKey{namespace: "shop", name: "a"}, groupKey{namespace: "shop", name: "b"}
@@ -93,7 +87,6 @@ func TestGroupIndexFollowsLabelsAndEnds(t *testing.T) {
 	}
 }
 
-// BenchmarkLargeGroup is one event in a group of 300 pods with many volumes.
 func BenchmarkLargeGroup(b *testing.B) {
 	r, pods := groupOfMany(b, 300, false)
 	b.Run("event", func(b *testing.B) {

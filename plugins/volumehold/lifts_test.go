@@ -14,14 +14,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// lift is the cause of a reason for a pod with claim data, and the event that lifts it.
 type lift struct {
 	code  ledger.Code
 	world []ledger.Event
 	event []ledger.Event
 }
 
-// lifts has a row for each reason of Filter or PreFilter.
 func lifts() []lift {
 	rwo, key := ledger.AccessNode, ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	leaving := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: "data"}, "n9")
@@ -75,14 +73,12 @@ func lifts() []lift {
 	}
 }
 
-// labelledHolder is a pod at a node with the volume data mounted with a SELinux label.
 func labelledHolder(node string) ledger.Event {
 	fact := factOf(boundTo(podWith("labelled", "data"), node))
 	fact.Volumes[0].SELinux = ledger.SELinuxLabel("", "s0:c1,c2")
 	return fact
 }
 
-// asking is a ticket with the volume data granted at a node, with parameters if set.
 func asking(node ledger.NodeName, parameters string) ledger.Event {
 	return ledger.Ticket{
 		ID: ledger.TicketID{Namespace: "shop", Name: "asks"}, UID: "asks", Version: "1", Type: ledger.TypeManual, Node: node, Parameters: parameters,
@@ -90,18 +86,15 @@ func asking(node ledger.NodeName, parameters string) ledger.Event {
 	}
 }
 
-// answers are reasons that only the controller gives, on the ticket: the pod is tried again when its ticket
-// is withdrawn, and elsewhere.
+// Only the controller gives these reasons, on the ticket; the pod is retried when its ticket is withdrawn.
 func answers() []ledger.Code {
 	return []ledger.Code{rules.Outranked, rules.NodeMissing, rules.TooManyTickets, rules.SlotsNotKept, rules.NoNode, rules.LeavesNode, rules.NeverAttached, rules.VolumeDeleting}
 }
 
-// lasting are permanent reasons: a pod's volumes don't change.
+// A pod's volumes don't change.
 func lasting() []ledger.Code { return []ledger.Code{rules.TooManyVolumes} }
 
-// progress are reasons of an attach or detach in progress. They refuse no node: a pod waits for them in
-// PreBind, where each change of its volumes causes a check
-// (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
+// These refuse no node: a pod waits for them in PreBind (TestPreBindWaitsForTheVolumeThatTheClaimBecame).
 func progress() []ledger.Code {
 	return []ledger.Code{
 		rules.NotGranted, rules.NoFreeWorker, rules.Attaching, rules.AttachFailed, rules.NotReported, rules.DetachFailed, rules.DetachUnanswered, rules.KeptByFinalizer,
@@ -109,7 +102,7 @@ func progress() []ledger.Code {
 	}
 }
 
-// Each of the arbiter's reasons is in a list: a new reason needs the event that lifts it.
+// A new reason needs the event that lifts it.
 func TestEveryReasonHasALift(t *testing.T) {
 	have := slices.Concat(answers(), lasting(), progress())
 	for _, l := range lifts() {
@@ -130,7 +123,6 @@ func TestEveryReasonHasALift(t *testing.T) {
 	}
 }
 
-// The event that lifts a reason wakes exactly the pods refused for it, after an attempt or by the gate.
 func TestLiftsWakeThePod(t *testing.T) {
 	for _, l := range lifts() {
 		for _, how := range []string{"tried", "queued"} {
@@ -160,7 +152,7 @@ func TestLiftsWakeThePod(t *testing.T) {
 	}
 }
 
-// Time alone ends a driver's refusal: no object changes, and the waiting pods are woken all the same.
+// Time alone ends a driver's refusal: no object changes.
 func TestTimeWakesThePod(t *testing.T) {
 	i := slices.IndexFunc(lifts(), func(l lift) bool { return l.code == rules.NodeExhausted })
 	r := newStillRig(t, lifts()[i].world...)
@@ -181,7 +173,6 @@ func TestTimeWakesThePod(t *testing.T) {
 	}
 }
 
-// refused tries a pod that fits no node, with this reason at n1.
 func (r *rig) refused(pod *corev1.Pod, code ledger.Code) {
 	r.t.Helper()
 	for _, node := range []string{"n1", "n2", "n3"} {
@@ -196,8 +187,7 @@ func (r *rig) refused(pod *corev1.Pod, code ledger.Code) {
 	}
 }
 
-// An unanswered ticket keeps a pod from its volume. The pod is woken when the ticket is told that it waits
-// for its other volume, for an earlier user: only this tells that the pod's own volume is free.
+// Only the ticket's answer tells that the pod's volume is free.
 func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 	first := ledger.Ticket{ID: ledger.TicketID{Namespace: "shop", Name: "a"}, UID: "a", Version: "1", Type: ledger.TypeManual, Node: "n3",
 		Volumes: []ledger.TicketVolume{{Claim: "w"}}}
@@ -226,8 +216,7 @@ func TestPodIsWokenWhenATicketIsToldToWait(t *testing.T) {
 	}
 }
 
-// A pod still waits after a change, but for another cause. It is tried again, since only an attempt, or the
-// gate, gives it the new reason.
+// Only an attempt, or the gate, gives a pod its new reason.
 func TestPodIsToldItsNewReason(t *testing.T) {
 	claim := ledger.Claim{Key: ledger.ClaimKey{Namespace: "shop", Name: "data"}, UID: "claim-data", Class: "now", Access: ledger.AccessNode}
 	holder := boundTo(podWith("holder", "data"), "n9")

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/requeuer"
 )
 
-// fullNodes is a world with n1 as the driver's only node, and its one slot taken.
 func fullNodes(claims ...string) []ledger.Event {
 	events := all(disk("a", ledger.AccessNode), one(slotsAt("n1", 1), attached("a", "n1"), ledger.NodeDriversGone{Node: "n2"}, ledger.NodeDriversGone{Node: "n3"}))
 	for _, claim := range claims {
@@ -21,8 +20,6 @@ func fullNodes(claims ...string) []ledger.Event {
 	return events
 }
 
-// A pod that is gated because its PodGroup is incomplete does not take the turn of a pod that can use the
-// slot, though it is before it in line.
 func TestGatedPodsTakeNoTurn(t *testing.T) {
 	r := newStillRig(t, fullNodes("d1", "d2")...)
 	close(r.synced)
@@ -43,8 +40,6 @@ func TestGatedPodsTakeNoTurn(t *testing.T) {
 	}
 }
 
-// A slot that opens while a pod has a node is not lost for it when another plugin takes that node away,
-// also during a check of other pods.
 func TestOpenedWhileThePodHadANode(t *testing.T) {
 	r := newStillRig(t, all(fullNodes("d1"), one(slotsAt("n2", 1)))...)
 	close(r.synced)
@@ -70,7 +65,6 @@ func TestOpenedWhileThePodHadANode(t *testing.T) {
 	}
 }
 
-// A pod that is being deleted is not tried, and takes no pod's turn.
 func TestDeletedPodsTakeNoTurn(t *testing.T) {
 	r := newStillRig(t, fullNodes("d1", "d2")...)
 	close(r.synced)
@@ -88,7 +82,6 @@ func TestDeletedPodsTakeNoTurn(t *testing.T) {
 	}
 }
 
-// A pod that lost its freed slot waits as long for the next one: no pod is evicted for it meanwhile.
 func TestNextFreedSlotHasItsOwnTime(t *testing.T) {
 	r := newStillRig(t, fullNodes("d1")...)
 	close(r.synced)

@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// registry is kube-scheduler's registry of metrics, or a test's.
 type registry interface {
 	Register(metrics.Registerable) error
 	CustomRegister(metrics.StableCollector) error
@@ -25,15 +24,14 @@ const (
 	metricSubsystem = "scheduler"
 )
 
-// Label values. A failure beside the arbiter's reasons: a PodGroup was given up.
 const (
 	stagePlacing   = "placing"
 	stageReserving = "reserving"
 	reasonPodGroup = "PodGroup"
 )
 
-// pluginMetrics are the plugin's own metrics; kube-scheduler measures the time of extension points.
-// docs/metrics.md lists them. Safe for parallel use.
+// pluginMetrics are listed in docs/metrics.md; kube-scheduler measures extension points. Safe for parallel
+// use.
 type pluginMetrics struct {
 	rejections *metrics.CounterVec
 }
@@ -42,7 +40,6 @@ func counter(name, help string) *metrics.CounterOpts {
 	return &metrics.CounterOpts{Namespace: metricNamespace, Subsystem: metricSubsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
 }
 
-// newMetrics makes and registers the metrics, and the values that each scrape reads from the core.
 func newMetrics(r registry, c *core) (*pluginMetrics, error) {
 	m := &pluginMetrics{
 		rejections: metrics.NewCounterVec(counter("rejections_total",
@@ -63,15 +60,14 @@ func unlessTwice(err error) error {
 	return fmt.Errorf("registering metrics: %w", err)
 }
 
-// rejected counts a failed attempt by its reason.
 func (m *pluginMetrics) rejected(stage, reason string) {
 	m.rejections.WithLabelValues(stage, reason).Inc()
 }
 
-// reasons is a set of reason codes that goroutines add to.
+// reasons is a set that goroutines add to.
 type reasons struct{ bits atomic.Uint64 }
 
-// add adds the reasons of a verdict. On nil it does nothing: a dry run is not counted.
+// add does nothing on nil: a dry run is not counted.
 func (r *reasons) add(v rules.Verdict) {
 	if r == nil {
 		return
@@ -85,7 +81,6 @@ func (r *reasons) add(v rules.Verdict) {
 	}
 }
 
-// each calls f with every code in the set.
 func (r *reasons) each(f func(ledger.Code)) {
 	if r == nil {
 		return
@@ -98,7 +93,6 @@ func (r *reasons) each(f func(ledger.Code)) {
 	}
 }
 
-// scraped are the values that each scrape reads from a core.
 type scraped struct {
 	metrics.BaseStableCollector
 	core               *core
@@ -120,14 +114,12 @@ func newScraped(c *core) *scraped {
 	}
 }
 
-// DescribeWithStability implements metrics.StableCollector.
 func (s *scraped) DescribeWithStability(ch chan<- *metrics.Desc) {
 	for _, d := range []*metrics.Desc{s.used, s.limit, s.gated, s.waiting, s.doubted} {
 		ch <- d
 	}
 }
 
-// CollectWithStability implements metrics.StableCollector.
 func (s *scraped) CollectWithStability(ch chan<- metrics.Metric) {
 	gauge := func(d *metrics.Desc, value float64, labels ...string) {
 		ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, value, labels...)

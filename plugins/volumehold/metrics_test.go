@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// counted is the value of a metric with these label values, in the order of the labels' names; for a
-// histogram, its number of observations. 0: no such metric.
+// For a histogram: its number of observations. 0: no such metric.
 func (r *rig) counted(name string, labels ...string) float64 {
 	r.t.Helper()
 	families, err := r.metrics.Gather()
@@ -69,7 +68,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A node that fit when it was chosen, and does not at the bind, has its own count.
+// A node that no longer fits at the bind has its own count.
 func TestRefusalsAreCounted(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	pod := podWith("p", "data")
@@ -84,7 +83,6 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// docs/metrics.md lists exactly the plugin's metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	r := newRig(t, disk("data", ledger.AccessNode)...)
 	m := r.plugin.core.metrics

@@ -8,11 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// saidAgain marks a node that repeats its report, for each reason's world.
 const saidAgain = "a node says what it did"
 
-// noise are events that lift no reason of lifts: they are about other volumes or drivers, or take something
-// away.
 func noise() map[string][]ledger.Event {
 	far := diskOf("far.example.com", "far", ledger.AccessNode)
 	farAttachment := ledger.Attachment{Name: "csi-far", UID: "far", Driver: "far.example.com", Node: "n1", PersistentVolume: "pv-far", Attached: true, Ours: true}
@@ -40,8 +37,6 @@ func noise() map[string][]ledger.Event {
 	}
 }
 
-// An event that lifts no reason wakes no pod, after an attempt or gated: each useless attempt is one too
-// many.
 func TestNoiseWakesNobody(t *testing.T) {
 	for _, l := range lifts() {
 		for name, events := range noise() {

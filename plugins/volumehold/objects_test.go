@@ -43,7 +43,6 @@ func terminating(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// slotsAt is a node's CSINode: limited slots of driver, and enough of the other drivers.
 func slotsAt(node string, limit int32, others ...string) ledger.Event {
 	drivers := []ledger.DriverOnNode{{Name: driver, NodeID: node, Limit: limit}}
 	for _, other := range others {
@@ -58,7 +57,6 @@ func readyNode(name string) ledger.Event {
 
 func volume(handle string) ledger.VolumeID { return ledger.VolumeID{Driver: driver, Handle: handle} }
 
-// disk is a claim of namespace shop, bound to a PersistentVolume with the claim's name as its handle.
 func disk(claim string, access ledger.Access) []ledger.Event {
 	return diskOf(driver, claim, access)
 }
@@ -71,7 +69,6 @@ func diskOf(driver, claim string, access ledger.Access) []ledger.Event {
 	}
 }
 
-// pending is a claim that is bound when its first pod is scheduled.
 func pending(claim string) []ledger.Event {
 	return []ledger.Event{
 		ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true},

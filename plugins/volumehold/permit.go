@@ -14,17 +14,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// registerInterval is the interval of offers for a verdict that is faster than the framework. GetWaitingPod
-// knows a pod only once all Permit plugins have returned, within microseconds, and no call tells a plugin
-// of it.
+// registerInterval is for a verdict faster than the framework. GetWaitingPod knows a pod only once all
+// Permit plugins have returned, within microseconds.
 const registerInterval = time.Millisecond
 
-// maxGathering is the longest wait of a pod for its PodGroup: the scheduling framework gives up then. A
-// PodGroup's own timeout is shorter.
+// maxGathering is a pod's longest wait for its PodGroup: the framework gives up then.
 const maxGathering = 15 * time.Minute
 
-// Permit has a PodGroup's pod wait until enough pods of the group are reserved. Other pods continue at
-// once.
+// Permit has a PodGroup's pod wait until enough of its pods are reserved. Other pods continue at once.
 func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	if !p.core.groups.concerns(pod) {
 		return nil, 0
@@ -33,9 +30,9 @@ func (p *VolumeHold) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod
 	return fwk.NewStatus(fwk.Wait), maxGathering
 }
 
-// offer offers a verdict for a pod that the framework may not know as waiting yet, until it is taken, the
-// attempt is over, or ctx is done. while runs a function unless the attempt is over, and says whether it
-// did. An empty refusal releases the pod.
+// offer repeats a verdict for a pod that may not be known as waiting yet, until it is taken, the attempt is
+// over, or ctx is done. while says whether it ran a function: not after the attempt. An empty refusal
+// releases the pod.
 func (c *core) offer(ctx context.Context, uid types.UID, refusal string, while func(func()) bool) {
 	try := func(context.Context) (taken bool, err error) {
 		current := while(func() {
@@ -52,6 +49,6 @@ func (c *core) offer(ctx context.Context, uid types.UID, refusal string, while f
 		})
 		return taken || !current, nil
 	}
-	// Its only error is the end of ctx, after which no pod waits.
+	// The only error is ctx's: no pod waits then.
 	_ = wait.PollUntilContextCancel(ctx, registerInterval, true, try)
 }

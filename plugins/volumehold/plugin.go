@@ -15,7 +15,7 @@ import (
 const Name = "VolumeHold"
 
 // VolumeHold is the plugin in one profile. The framework calls PreFilter to Permit for one pod at a time,
-// Filter and Score in parallel, and later steps in a goroutine for each pod; all methods are safe for that.
+// Filter and Score in parallel, and later steps in a goroutine per pod.
 type VolumeHold struct {
 	core    *core
 	handle  fwk.Handle
@@ -42,7 +42,7 @@ var (
 // Name returns Name.
 func (p *VolumeHold) Name() string { return Name }
 
-// factOf translates a pod, without volumes that have a broken source.
+// factOf leaves out volumes with a broken source.
 func factOf(pod *corev1.Pod) ledger.Pod {
 	fact, _ := convert.Pod(pod)
 	return fact

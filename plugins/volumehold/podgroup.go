@@ -21,30 +21,29 @@ import (
 	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 )
 
-// PodGroupLabel names a pod's PodGroup of sigs.k8s.io/scheduler-plugins, in its own
-// namespace.
+// PodGroupLabel names a pod's PodGroup of sigs.k8s.io/scheduler-plugins, in its namespace.
 const PodGroupLabel = schedulingv1alpha1.PodGroupLabel
 
 // DefaultGroupTimeout is for PodGroups without scheduleTimeoutSeconds
 // (sigs.k8s.io/scheduler-plugins, pkg/util, DefaultWaitTime).
 const DefaultGroupTimeout = 60 * time.Second
 
-// podGroup has the facts that the plugin needs of either kind of PodGroup.
+// podGroup is of either kind.
 type podGroup struct {
-	minMember int           // the least number of pods placed together
+	minMember int           // the least number placed together
 	timeout   time.Duration // how long they wait for each other
 }
 
 type groupKey struct {
 	namespace, name string
-	// native: it is a PodGroup of Kubernetes (scheduling.k8s.io). kube-scheduler itself tries its pods
-	// together once there are enough.
+	// native: of Kubernetes (scheduling.k8s.io). kube-scheduler itself tries its pods together once there
+	// are enough.
 	native bool
 }
 
 func (k groupKey) String() string { return k.namespace + "/" + k.name }
 
-// groupOf is a pod's PodGroup; an empty name: none.
+// an empty name: none.
 func groupOf(pod *corev1.Pod) groupKey {
 	if own := pod.Spec.SchedulingGroup; own != nil && own.PodGroupName != nil {
 		return groupKey{pod.Namespace, *own.PodGroupName, true}
@@ -54,13 +53,12 @@ func groupOf(pod *corev1.Pod) groupKey {
 
 // groupSource has the PodGroups of sigs.k8s.io/scheduler-plugins. Safe for parallel use.
 type groupSource interface {
-	// get returns a PodGroup as last seen, at once. Its error says in words for users why it is unknown.
+	// get returns a PodGroup as last seen. Its error tells users why it is unknown.
 	get(groupKey) (podGroup, error)
 	// notify has f called for changed PodGroups. Call it before get.
 	notify(f func(groupKey))
 }
 
-// group returns a PodGroup of either kind as last seen.
 func (g *groups) group(key groupKey) (podGroup, error) {
 	if !key.native {
 		return g.source.get(key)
@@ -76,7 +74,7 @@ func (g *groups) group(key groupKey) (podGroup, error) {
 	return podGroup{minMember: minCount(found), timeout: DefaultGroupTimeout}, nil
 }
 
-// minCount is how many pods of a Kubernetes PodGroup are placed together; 1 if they are placed one by one.
+// minCount is 1 if the pods are placed one by one.
 func minCount(group *schedulingv1beta1.PodGroup) int {
 	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
 		return int(gang.MinCount)
@@ -84,17 +82,17 @@ func minCount(group *schedulingv1beta1.PodGroup) int {
 	return 1
 }
 
-// groupInformer follows PodGroups after the first pod names one: not all clusters have the kind, and an
+// groupInformer starts after the first pod names a PodGroup: not all clusters have the kind, and an
 // informer of a missing kind fails forever.
 type groupInformer struct {
 	ctx      context.Context // ends with the process
 	informer cache.SharedIndexInformer
 	begin    sync.Once
-	failed   atomic.Pointer[error] // of the last list or watch, until one succeeds
+	failed   atomic.Pointer[error] // of the last list or watch, until a success
 	changed  func(groupKey)        // set by notify
 
 	mu     sync.Mutex
-	unread []groupKey // requested before PodGroups were read
+	unread []groupKey // before PodGroups were read
 }
 
 var errGroupsUnread = errors.New("PodGroups are still being read")
@@ -108,7 +106,6 @@ func newGroupInformer(ctx context.Context, client dynamic.Interface) (*groupInfo
 	return i, i.informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { i.failed.Store(&err) })
 }
 
-// typedGroup converts the API server's object to a PodGroup.
 func typedGroup(object any) (any, error) {
 	given, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -141,8 +138,8 @@ func (i *groupInformer) get(key groupKey) (podGroup, error) {
 	return podGroup{}, fmt.Errorf("PodGroup %s is not known: %w", key, errGroupsUnread)
 }
 
-// known says whether PodGroups have been read. If not, pods that asked for the group are told after the
-// read: a missing PodGroup has no event.
+// known says whether PodGroups have been read. If not, pods that asked are told after the read: a missing
+// PodGroup has no event.
 func (i *groupInformer) known(key groupKey) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -155,8 +152,6 @@ func (i *groupInformer) known(key groupKey) bool {
 	return false
 }
 
-// tellUnread waits until PodGroups have been read, and then has the pods of the groups requested before
-// tried again.
 func (i *groupInformer) tellUnread() {
 	if !cache.WaitForCacheSync(i.ctx.Done(), i.informer.HasSynced) {
 		return
@@ -182,13 +177,12 @@ func (i *groupInformer) notify(f func(groupKey)) {
 			f(groupKey{namespace: group.Namespace, name: group.Name})
 		}
 	}
-	// It fails only for an informer that has ended, and this one has not started.
+	// It fails only for an ended informer.
 	_, _ = i.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, updated any) { changed(updated) }, DeleteFunc: changed,
 	})
 }
 
-// timeoutOf is how long pods of a PodGroup wait for each other.
 func timeoutOf(g *schedulingv1alpha1.PodGroup) time.Duration {
 	if s := g.Spec.ScheduleTimeoutSeconds; s != nil && *s > 0 {
 		return time.Duration(*s) * time.Second

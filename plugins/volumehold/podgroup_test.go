@@ -21,7 +21,6 @@ func podGroupsIn(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
 }
 
-// The content of a PodGroup from its API server, or its absence.
 func TestGroupInformer(t *testing.T) {
 	group := func(name string, spec map[string]any) runtime.Object {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -69,7 +68,7 @@ func TestGroupInformer(t *testing.T) {
 	}
 }
 
-// If the kind is missing, or may not be read, the pods are told so.
+// The kind may be missing or forbidden: the pods are told so.
 func TestGroupInformerWithoutTheKind(t *testing.T) {
 	api := podGroupsIn()
 	api.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {

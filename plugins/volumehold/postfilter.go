@@ -11,11 +11,10 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// PostFilter reports in the pod's condition and event why the nodes that PreFilter left out were refused;
-// the framework only says that they didn't satisfy the plugin. It is informational: its result never makes
-// a pod schedulable.
+// PostFilter reports why the nodes that PreFilter left out were refused; the framework only says that they
+// didn't satisfy the plugin. Its result never makes a pod schedulable.
 //
-// For a pod of a PodGroup it also has a gathering give way, see groups.
+// It also has a gathering give way, see groups.
 func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	p.core.requeuer.Rejected(pod.UID)
 	p.core.groups.stuck(ctx, state, pod)
@@ -33,7 +32,7 @@ func (p *VolumeHold) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// elsewhere says why the nodes that PreFilter left out were refused; empty: none.
+// empty: none left out.
 func (p *VolumeHold) elsewhere(c *cycleState) string {
 	if c.holder == "" {
 		return ""

@@ -18,18 +18,17 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// PreFilter resolves the pod's volumes, refuses the pod if no node at all fits, and narrows the search to
-// the node that holds an exclusive volume. It skips bound pods, and pods without a volume of a driver, now
-// or later.
+// PreFilter refuses a pod if no node fits, and narrows the search to the node that holds an exclusive
+// volume. It skips bound pods, and pods without a driver's volume, now or later.
 func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if pod.Spec.NodeName != "" {
-		return nil, fwk.NewStatus(fwk.Skip) // it is resized in place, with its volumes
+		return nil, fwk.NewStatus(fwk.Skip) // resized in place, with its volumes
 	}
 	fact, err := convert.Pod(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 	}
-	// From here on it is gated, and woken with the pods that are kept from the queue.
+	// From now on it is gated, and woken with other gated pods.
 	if why := p.core.groups.incomplete(pod); why != "" && p.core.requeuer.Gate(pod, fact) {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
 	}
@@ -72,8 +71,8 @@ func (p *VolumeHold) PreFilter(_ context.Context, state fwk.CycleState, pod *cor
 	return p.narrow(c, ofGroup)
 }
 
-// narrow returns the one node where a living user holds an exclusive volume of the pod. If the node is
-// gone, it names the holder there: the framework would only say that no node satisfied the plugin.
+// narrow returns the one node where a living user holds an exclusive volume. If the node is gone, it names
+// the holder: the framework would only say that no node satisfied the plugin.
 func (p *VolumeHold) narrow(c *cycleState, ofGroup bool) (*fwk.PreFilterResult, *fwk.Status) {
 	s, r, now := c.snapshot, c.request, p.core.now()
 	holder, held := p.core.arbiter.Nodes(s, r, now)
@@ -97,8 +96,7 @@ func (p *VolumeHold) narrow(c *cycleState, ofGroup bool) (*fwk.PreFilterResult, 
 	return &fwk.PreFilterResult{NodeNames: sets.New(string(holder))}, nil
 }
 
-// PreFilterExtensions returns the plugin itself: preemption and nominated pods are tried as a delta of the
-// snapshot.
+// PreFilterExtensions returns the plugin: preemption and nominated pods are a delta of the snapshot.
 func (p *VolumeHold) PreFilterExtensions() fwk.PreFilterExtensions { return p }
 
 // AddPod counts a pod at the node in this cycle.
@@ -110,7 +108,7 @@ func (p *VolumeHold) AddPod(_ context.Context, state fwk.CycleState, _ *corev1.P
 	return nil
 }
 
-// RemovePod stops counting a pod at its node in this cycle, for a preemption's dry run.
+// RemovePod stops counting a pod in this cycle, for a preemption's dry run.
 func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev1.Pod, removed fwk.PodInfo, _ fwk.NodeInfo) *fwk.Status {
 	uid := string(removed.GetPod().UID)
 	if c := stateOf(state); c != nil && !c.fromNodes(state, uid) {
@@ -122,10 +120,9 @@ func (p *VolumeHold) RemovePod(_ context.Context, state fwk.CycleState, _ *corev
 	return nil
 }
 
-// SignPod lets pods share scheduling results if they have no volumes, or only volumes that never have a
-// driver. It refuses pods with a claim, with a driver's inline volume, or with a broken volume source. It
-// reads no claim, and so also refuses pods whose claims need nothing. Their fit depends on reservations,
-// which change with each pod, and an exclusive volume fits no two pods alike.
+// SignPod lets pods share scheduling results if their volumes never have a driver. It refuses pods with a
+// claim, a driver's inline volume, or a broken volume source. Their fit depends on reservations, which
+// change with each pod, and an exclusive volume fits no two pods alike.
 func (p *VolumeHold) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if len(pod.Spec.Volumes) == 0 {
 		return nil, nil

@@ -117,7 +117,6 @@ func TestPolicyWakesThePodsItLetsIn(t *testing.T) {
 	}
 }
 
-// An event between a pod's snapshot and its refusal is not missed.
 func TestChangeDuringTheCycle(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 		one(attached("a", "n1"), attached("b", "n1")))...)
@@ -135,7 +134,6 @@ func TestChangeDuringTheCycle(t *testing.T) {
 	}
 }
 
-// A pod with a node is not woken, until it loses the node.
 func TestReservedPodsSleep(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 		one(attached("a", "n1"), attached("b", "n1")))...)
@@ -155,7 +153,6 @@ func TestReservedPodsSleep(t *testing.T) {
 	}
 }
 
-// Keys without a waiting pod are forgotten.
 func TestPodsThatAreGoneAreForgotten(t *testing.T) {
 	r := newStillRig(t, all(disk("data", ledger.AccessNode), one(factOf(boundTo(podWith("holder", "data"), "n9"))))...)
 	close(r.synced)
@@ -188,7 +185,7 @@ func (r *rig) hint(resource fwk.EventResource) fwk.QueueingHintFn {
 	return nil
 }
 
-// An event that the ledger can't see: a nominated pod is gone.
+// The ledger can't see that event.
 func TestNominatedPodGone(t *testing.T) {
 	nominated := podWith("nominated", "data")
 	nominated.Status.NominatedNodeName = "n1"
@@ -212,8 +209,7 @@ func TestNominatedPodGone(t *testing.T) {
 	}
 }
 
-// An event that the ledger can't see: the scheduler has learned of a node that the ledger knew before, and
-// that fits the pod.
+// The scheduler learns of a node later than the ledger.
 func TestNodeBecomesKnown(t *testing.T) {
 	r := newRig(t, all(disk("data", ledger.AccessNode), disk("a", ledger.AccessNode), disk("b", ledger.AccessNode),
 		one(attached("a", "n1"), attached("b", "n1")))...)
@@ -234,8 +230,7 @@ func TestNodeBecomesKnown(t *testing.T) {
 	}
 }
 
-// A pod refused only because of a nominated pod is tried again, since the ledger does not see a nomination
-// end.
+// The ledger does not see a nomination end.
 func TestTriedAgainAfterANomination(t *testing.T) {
 	r := newRig(t, all(disk("d1", ledger.AccessNode), disk("d2", ledger.AccessNode), one(slotsAt("n1", 1), slotsAt("n2", 0), slotsAt("n3", 0)))...)
 	nominated, pod := podWith("nominated", "d1"), podWith("p", "d2")

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Reserve has the ledger count the pod's volumes at the node, after it judges the node again by the newest
-// snapshot: Filter's may be older. It writes nothing.
+// Reserve has the ledger count the pod's volumes at the node, after a verdict by the newest snapshot:
+// Filter's may be older. It writes nothing.
 func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodeName string) *fwk.Status {
 	fact := factOf(pod)
 	if len(fact.Volumes) == 0 {
@@ -30,7 +30,7 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 		return verdict
 	})
 	if !verdict.Allowed() {
-		// Filter saw another state, so that another node may fit: try again.
+		// Filter saw another state: another node may fit.
 		c.requeuer.Retry(pod.UID)
 		return nodeStatus(verdict, node)
 	}
@@ -41,11 +41,10 @@ func (p *VolumeHold) Reserve(_ context.Context, state fwk.CycleState, pod *corev
 	return nil
 }
 
-// Unreserve ends the ledger's count of the pod's volumes. The framework also calls it after a failed bind;
-// then no Binding of the pod is in flight.
+// Unreserve ends the ledger's count. The framework also calls it after a failed bind; then no Binding is in
+// flight.
 func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	// This comes first: the end of the reservation touches the pod's volumes, and has the pod judged by all
-	// the changes that it missed while it had a node.
+	// First: the end of the reservation has the pod judged by all changes that it missed.
 	p.core.requeuer.Reserved(pod.UID, false)
 	p.core.placer.Unreserve(string(pod.UID))
 	if p.core.groups.leave(pod) {
@@ -53,7 +52,7 @@ func (p *VolumeHold) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.
 	}
 }
 
-// PostBind ends the plugin's part: the bound pod now counts by itself.
+// PostBind ends the plugin's part: the bound pod counts by itself.
 func (p *VolumeHold) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	p.core.requeuer.Leave(pod.UID)
 }

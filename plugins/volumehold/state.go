@@ -14,22 +14,21 @@ import (
 
 const stateKey fwk.StateKey = Name
 
-// cycleState passes PreFilter's results through one scheduling cycle: one immutable snapshot, so that all
-// reads in a decision agree, and the pods that a dry run adds and removes.
+// cycleState passes PreFilter's results through one cycle: an immutable snapshot, so that all reads agree,
+// and a dry run's delta.
 type cycleState struct {
 	snapshot ledger.Snapshot // without the delta
 	request  rules.Request
-	holder   ledger.NodeName // the only node to check; empty: all
+	holder   ledger.NodeName // the only node; empty: all
 	delta    ledger.Delta
-	seen     *reasons          // of refusals in this cycle; nil in a dry run
-	refused  *binding.Refusals // of nodes in this cycle; nil in a dry run
-	freeing  func() freeing    // a slot that comes free for the pod: called only in a preemption, once for each PreFilter
-	evicting bool              // a dry run of a preemption
+	seen     *reasons          // nil in a dry run
+	refused  *binding.Refusals // nil in a dry run
+	freeing  func() freeing    // called only in a preemption, once per PreFilter
+	evicting bool              // in a preemption's dry run
 	promised *atomic.Bool      // a node was refused only for its nominated pods; shared by clones
 	placed   bool              // Reserve has given the pod a node
 }
 
-// Clone copies the data that AddPod and RemovePod change.
 func (c *cycleState) Clone() fwk.StateData {
 	clone := *c
 	clone.seen, clone.refused = nil, nil
@@ -37,7 +36,6 @@ func (c *cycleState) Clone() fwk.StateData {
 	return &clone
 }
 
-// view is the snapshot with the dry run's delta.
 func (c *cycleState) view() ledger.Snapshot {
 	if c.delta.Empty() {
 		return c.snapshot
@@ -50,8 +48,8 @@ func (c *cycleState) fromNodes(state fwk.CycleState, uid string) bool {
 	return state.IsPodGroupSchedulingCycle() && isBound(c.snapshot, uid)
 }
 
-// stateOf returns PreFilter's state, or nil if PreFilter has skipped or refused the pod. A state does not
-// imply attachments: a volume that is not attached may need a slot, or be for one pod only.
+// stateOf is nil if PreFilter has skipped or refused the pod. A state does not imply attachments: a volume
+// may only need a slot, or be for one pod only.
 func stateOf(state fwk.CycleState) *cycleState {
 	data, err := state.Read(stateKey)
 	if err != nil {

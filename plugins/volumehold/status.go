@@ -10,7 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/words"
 )
 
-// nodeStatus makes a node's status from its verdict; nil: allowed.
+// nil: allowed.
 func nodeStatus(v rules.Verdict, n ledger.NodeName) *fwk.Status {
 	if v.Allowed() {
 		return nil
@@ -22,7 +22,7 @@ func nodeStatus(v rules.Verdict, n ledger.NodeName) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, messages...)
 }
 
-// podStatus makes the status of a pod without a fitting node; nil: Allow.
+// nil: Allow.
 func podStatus(v rules.Verdict) *fwk.Status {
 	if v.Allowed() {
 		return nil

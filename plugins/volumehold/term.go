@@ -11,19 +11,18 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// The methods in this file are for a process that elects its own leader, as plugins/scheduler does.
+// The methods in this file are for a process with its own leader election, as plugins/scheduler.
 // kube-scheduler's main function calls none of them: a Binding may then last as long as its request, under
 // any leader.
 
-// made returns the plugins' core and observer; nil if no profile enables the plugin.
+// made returns nil if no profile enables the plugin.
 func (f *Factory) made() (*core, *watch.Observer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.core, f.observer
 }
 
-// Shared returns the facts and the Placer for the process's extender. It returns nil if no profile enables
-// the plugin.
+// Shared returns the extender's facts and Placer; nil if no profile enables the plugin.
 func (f *Factory) Shared() (*watch.Observer, *binding.Placer) {
 	core, observer := f.made()
 	if core == nil {
@@ -32,7 +31,7 @@ func (f *Factory) Shared() (*watch.Observer, *binding.Placer) {
 	return observer, core.placer
 }
 
-// WaitForSync returns when the plugin's caches are complete. Its error is ctx's.
+// WaitForSync returns when the caches are complete. Its error is ctx's.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	if _, observer := f.made(); observer != nil {
 		return observer.WaitForSync(ctx)
@@ -40,9 +39,9 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// CatchUp reads the plugin's facts by consistent lists. A new leader calls it before it schedules, when no
-// write of the last leader can be in flight any more. From then on each Binding ends before the lease does:
-// until returns the present end of the lease, or the zero time without leader election.
+// CatchUp reads the facts by consistent lists. A new leader calls it before it schedules, when no write of
+// the last leader can be in flight. Each later Binding ends before the lease: until returns its present
+// end, or the zero time without leader election.
 func (f *Factory) CatchUp(ctx context.Context, until func() time.Time) error {
 	core, observer := f.made()
 	if core == nil {
@@ -56,8 +55,8 @@ func (f *Factory) CatchUp(ctx context.Context, until func() time.Time) error {
 	return nil
 }
 
-// Settle stops further binds, and waits until the outcome of each Binding is known, and no write of a
-// ticket can be in flight. It returns an error if ctx is done before.
+// Settle stops further binds, and waits until each Binding's outcome is known, and no write of a ticket can
+// be in flight. It fails if ctx is done before.
 func (f *Factory) Settle(ctx context.Context) error {
 	if core, _ := f.made(); core != nil {
 		return errors.Join(core.placer.Binder.Settle(ctx), core.settleTickets(ctx))

@@ -22,7 +22,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/binding"
 )
 
-// The parallel decisions on tickets, and the messages to waiting tickets per second. Grants have no limit.
+// Grants have no limit per second, messages to waiting tickets have.
 const (
 	nodesAtOnce    = 4
 	ticketsAtOnce  = 8
@@ -35,9 +35,9 @@ type ticketWriter struct {
 	moorage client.Interface
 }
 
-// DecideTickets prepares the decisions on VolumeTickets. It must be called after CatchUp, and before the
-// first pod is placed. decide works until ctx is done, and returns when the last write is answered or given
-// up. It does nothing if no profile enables the plugin.
+// DecideTickets prepares the decisions on VolumeTickets, after CatchUp and before the first pod is placed.
+// decide works until ctx is done, and returns after the last write. Without the plugin in a profile it does
+// nothing.
 func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide func(), err error) {
 	core, observer := f.made()
 	if core == nil {
@@ -51,8 +51,7 @@ func (f *Factory) DecideTickets(ctx context.Context, term lead.Term) (decide fun
 		return nil, err
 	}
 	core.executor.Store(executor)
-	// The arbiter's rules are the same in both modes: the mode changes the steps of attaches and detaches,
-	// but no grant.
+	// The mode changes the steps of attaches and detaches, but no grant.
 	keeper, err := tickets.New(tickets.Config{
 		Cache: observer, Write: executor, Arbiter: core.arbiter, Now: core.now, Order: &core.placer.Order, Waits: &core.placer.Waits,
 		Turn: flowcontrol.NewTokenBucketRateLimiter(toldPerSecond, toldInOneBurst).Wait,
@@ -78,7 +77,7 @@ func (c *core) doubtTickets() {
 	}
 }
 
-// settleTickets waits until no write of a ticket can have an effect any more.
+// settleTickets waits until no write of a ticket can have an effect.
 func (c *core) settleTickets(ctx context.Context) error {
 	executor := c.executor.Load()
 	if executor == nil {

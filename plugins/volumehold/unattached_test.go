@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod waits for a claim whose storage, for example NFS, needs no attachment: this touches no volume and
-// no node. The pod is woken all the same.
+// The claim touches no volume and no node.
 func TestClaimOfStorageThatNeedsNoAttachmentWakesThePod(t *testing.T) {
 	key := ledger.ClaimKey{Namespace: "shop", Name: "data"}
 	for name, test := range map[string]struct{ before, after []ledger.Event }{

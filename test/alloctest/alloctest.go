@@ -5,7 +5,7 @@ package alloctest
 
 import "runtime"
 
-// Bytes is how many bytes the process allocates while do runs, whether or not they live on.
+// Bytes counts what the process allocates during do, live or not.
 func Bytes(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -25,7 +25,6 @@ import (
 	"github.com/moorage-dev/moorage/api/client"
 )
 
-// Request is what a client asked.
 type Request struct {
 	Verb     string // get, list, watch, create, update, patch, delete
 	Resource string // plural, with "/status" for the subresource
@@ -33,10 +32,8 @@ type Request struct {
 	Body     string
 }
 
-// String names the request without its body.
 func (r Request) String() string { return strings.TrimSpace(r.Verb + " " + r.Resource + " " + r.Name) }
 
-// Writes says whether a request changes anything.
 func (r Request) Writes() bool {
 	return r.Verb == "create" || r.Verb == "update" || r.Verb == "patch" || r.Verb == "delete"
 }
@@ -46,8 +43,7 @@ type Server struct {
 	Kube    kubernetes.Interface
 	Moorage client.Interface
 	Any     dynamic.Interface
-	// URL is where the server listens, for programs that connect by themselves.
-	URL string
+	URL     string
 
 	t      *testing.T
 	ending chan struct{}
@@ -89,7 +85,6 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
-// Kubeconfig is a file with which a program connects to a server at a URL.
 func Kubeconfig(t *testing.T, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -101,17 +96,15 @@ func Kubeconfig(t *testing.T, url string) string {
 	return file
 }
 
-// Intercept has every request go through f, which calls serve to have it done,
-// if at all, and whose error is answered instead: an *apierrors.StatusError as
-// it is, anything else as a broken connection. Nil ends that.
+// Intercept has each request go through f, and f calls serve. An *apierrors.StatusError is answered as it
+// is, any other error breaks the connection. Nil ends it.
 func (s *Server) Intercept(f func(r Request, serve func()) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = f
 }
 
-// Outage ends all watches and answers nobody while f runs. What f changes is in
-// no history: whoever watched has to list.
+// Outage ends all watches and answers no request while f runs. f's changes are in no history.
 func (s *Server) Outage(f func()) {
 	s.mu.Lock()
 	s.outages++
@@ -125,16 +118,14 @@ func (s *Server) Outage(f func()) {
 	s.mu.Unlock()
 }
 
-// Unknown has the server drop a field of status of a resource, such as fenced or
-// holder.bootID, as one does whose definition of the resource does not have the field.
-// Empty: it drops none any more.
+// Unknown has the server drop a field of status, as with an older definition. Empty: none.
 func (s *Server) Unknown(resource, field string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unknown = map[string]string{resource: field}
 }
 
-// Lag has watches show nothing new from now on, or all that there is again.
+// Lag stops news to watches, or resumes them.
 func (s *Server) Lag(lags bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +133,7 @@ func (s *Server) Lag(lags bool) {
 	s.changed.Broadcast()
 }
 
-// Writes returns the requests since the last Forget that were to change
-// something, in order, without their bodies. Events are left out.
+// Writes returns the writes since the last Forget, in order, without bodies and events.
 func (s *Server) Writes() []string {
 	var list []string
 	for _, r := range s.Requests() {
@@ -154,21 +144,18 @@ func (s *Server) Writes() []string {
 	return list
 }
 
-// Requests returns all requests since the last Forget, in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Forget forgets the requests so far.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = nil
 }
 
-// serve takes a request apart and answers it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -223,7 +210,6 @@ func reply(w http.ResponseWriter, answer any, status *metav1.Status) {
 	_ = json.NewEncoder(w).Encode(answer) // a client that is gone needs no answer
 }
 
-// call is a request with all that matters to its answer.
 type call struct {
 	Request
 	namespace, name string
@@ -232,9 +218,7 @@ type call struct {
 	query           map[string]string
 }
 
-// parse takes the path of a request apart:
-// /api/v1 or /apis/<group>/<version>, [/namespaces/<ns>], /<resource>[/<name>[/status]].
-// It reports false for a path without a resource.
+// parse reports false for a path without a resource.
 func parse(r *http.Request, body []byte) (call, bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	c := call{query: map[string]string{}, patchType: r.Header.Get("Content-Type")}

@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// object is one stored object, as JSON.
 type object map[string]any
 
 func (o object) meta() map[string]any {
@@ -64,14 +63,11 @@ func prune(fields map[string]any) {
 	}
 }
 
-// hasStatus names the kinds with a status subresource whose main resource
-// leaves status alone.
 func hasStatus(resource string) bool {
 	return resource == "networkfences" || resource == "volumetickets" || resource == "attachpolicies" || resource == "nodemountreports" || resource == "nodes" || resource == "pods" || resource == "volumeattachments"
 }
 
-// Put creates or replaces an object as somebody else would, status included,
-// and returns its new version.
+// Put creates or replaces an object with its status as another actor, and returns its version.
 func (s *Server) Put(resource string, from runtime.Object) string {
 	s.t.Helper()
 	raw, err := json.Marshal(from)
@@ -91,14 +87,13 @@ func (s *Server) Put(resource string, from runtime.Object) string {
 	return s.store(key, o).text("resourceVersion")
 }
 
-// Remove removes an object at once, finalizers or not.
+// Remove ignores finalizers.
 func (s *Server) Remove(resource, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(resource + "/" + namespace + "/" + name)
 }
 
-// Get reads an object into to, and says whether it is there.
 func (s *Server) Get(resource, namespace, name string, to any) bool {
 	s.t.Helper()
 	s.mu.Lock()
@@ -157,7 +152,7 @@ func (s *Server) store(key string, o object) object {
 	return o
 }
 
-// count gives an object its generation: one more with every change of its spec.
+// The generation grows with every change of the spec.
 func count(o, old object) {
 	was, _ := old["metadata"].(map[string]any)
 	generation, _ := was["generation"].(float64)
@@ -179,7 +174,6 @@ func (s *Server) drop(key string) {
 	s.log("DELETED", key, last)
 }
 
-// do answers a request that is not a watch.
 func (s *Server) do(c call) (any, *metav1.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +236,6 @@ func (s *Server) create(resource string, c call) (any, *metav1.Status) {
 	return s.store(key, o), nil
 }
 
-// bind gives a pod its node, once.
 func (s *Server) bind(c call) (any, *metav1.Status) {
 	var binding corev1.Binding
 	if err := json.Unmarshal([]byte(c.Body), &binding); err != nil {
@@ -293,7 +286,7 @@ func (s *Server) list(resource string, c call) any {
 	}
 }
 
-// selects says whether a field selector selects an object, by any field that has text.
+// It takes any field that has text.
 func (c call) selects(o object) bool {
 	selector, err := fields.ParseSelector(c.query["fieldSelector"])
 	if err != nil {
@@ -329,7 +322,6 @@ func (s *Server) delete(key string, old object, c call) (any, *metav1.Status) {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, nil
 }
 
-// change makes of an object what an update or patch makes of it.
 func (c call) change(resource string, old object) (object, *metav1.Status) {
 	before, err := json.Marshal(old)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// event is one change in the server's history.
 type event struct {
 	version int
 	kind    string // ADDED, MODIFIED, DELETED
@@ -24,8 +23,7 @@ func (s *Server) log(kind, key string, o object) {
 	s.changed.Broadcast()
 }
 
-// watch sends what changes from a version on, or first all there is, as a
-// reflector asks for it (sendInitialEvents).
+// watch first sends all objects if asked as by a reflector (sendInitialEvents).
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, c call) {
 	prefix := c.Resource + "/" + c.namespace
 	encoder := json.NewEncoder(w)
@@ -59,9 +57,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c call) {
 	}
 }
 
-// initial sends what a watch begins with, and returns from where in the
-// history it goes on, and how many outages there were so far: another one ends
-// the watch. Who comes with a version from before the last is told so.
+// A further outage ends the watch. An older version than the last outage is an error.
 func (s *Server) initial(c call, prefix string, send func(string, object) bool) (next, outages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +82,6 @@ func (s *Server) initial(c call, prefix string, send func(string, object) bool) 
 	return len(s.history), s.outages
 }
 
-// since waits for events that matter to a watch.
 func (s *Server) since(r *http.Request, next *int, prefix string, outages int) ([]event, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,15 +109,13 @@ func (s *Server) since(r *http.Request, next *int, prefix string, outages int) (
 	}
 }
 
-// wake has every watch look again whether it should end. It takes the lock, since a watch that
-// has just looked, and doesn't wait yet, would miss it.
+// It takes the lock: a watch between its look and its wait would miss the wake.
 func (s *Server) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed.Broadcast()
 }
 
-// kindOf names the kinds that can be kept, and their groups.
 func kindOf(resource string) (kind, apiVersion string) {
 	named := map[string][2]string{
 		"nodes": {"Node", "v1"}, "pods": {"Pod", "v1"}, "persistentvolumes": {"PersistentVolume", "v1"},

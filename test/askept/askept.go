@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package askept has the simulated API server keep of a VolumeHold what its object has room for, in every
-// test that imports it. It stands apart from test/world, which needs none of Kubernetes' packages.
+// Package askept has the simulated API server drop unknown fields of a VolumeHold. It is apart from
+// test/world, since test/world needs no Kubernetes packages.
 package askept
 
 import (

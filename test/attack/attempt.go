@@ -14,27 +14,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// pollInterval is between two looks at a condition.
 const pollInterval = 100 * time.Millisecond
 
-// attempt is something that must not succeed. Its try returns the API server's
-// answer, or outcome if the answer alone shows nothing.
+// An attempt's try returns the API server's answer, or outcome if the answer alone shows nothing.
 type attempt struct {
 	as      actor
 	what    string
-	stopped string // what is to stop it, as stopper names it; with " or " between those of which the API server names any
+	stopped string // as stopper names it, with " or " between alternatives
 	try     func(ctx context.Context, s *Scene, c clients) error
 }
 
-// outcome is what became of an attempt that the API server let pass: what stopped it.
 type outcome string
 
 func (o outcome) Error() string { return string(o) }
 
 var deniedBy = regexp.MustCompile(`ValidatingAdmissionPolicy '([a-z-]+)'`)
 
-// stopper names what an answer of the API server shows to have stopped a request;
-// nothing, if it succeeded.
+// stopper is empty if the request succeeded.
 func stopper(err error) string {
 	if err == nil {
 		return "nothing"
@@ -64,8 +60,7 @@ func stopper(err error) string {
 	return "something else: " + message
 }
 
-// Run makes every attempt, prints a line about each to out, and returns an error with the attempts that
-// another thing, or nothing, stopped.
+// Run makes every attempt, and returns an error with all that nothing, or the wrong thing, stopped.
 func Run(ctx context.Context, s *Scene, out io.Writer) error {
 	if err := s.set(ctx); err != nil {
 		return fmt.Errorf("set the scene: %w", err)
@@ -73,7 +68,6 @@ func Run(ctx context.Context, s *Scene, out io.Writer) error {
 	return s.run(ctx, attempts(), out)
 }
 
-// run makes some attempts.
 func (s *Scene) run(ctx context.Context, all []attempt, out io.Writer) error {
 	var failed []string
 	for _, a := range all {

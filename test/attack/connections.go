@@ -15,7 +15,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// connections are of clients that misuse a connection.
 func connections() []attempt {
 	const works = "nothing, and the victim's pods start"
 	return []attempt{
@@ -28,11 +27,9 @@ func connections() []attempt {
 
 const (
 	fewFloods = 4
-	// perFlush is how many streams are begun and ended by one write.
-	perFlush = 50
+	perFlush  = 50
 )
 
-// door is a port, with the credentials shown there.
 type door struct {
 	address     string
 	certificate *tls.Certificate // nil: none
@@ -56,7 +53,7 @@ func (s *Scene) withCertificate(ports []string, certificate tls.Certificate) []d
 	return all
 }
 
-// greet connects, and speaks HTTP/2. An error: the port does not.
+// It fails if the port does not speak HTTP/2.
 func (d door) greet(ctx context.Context) (*tls.Conn, *http2.Framer, error) {
 	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} //nolint:gosec // an attacker does not ask who answers
 	if d.certificate != nil {
@@ -84,13 +81,11 @@ func (d door) greet(ctx context.Context) (*tls.Conn, *http2.Framer, error) {
 	return conn, framer, err
 }
 
-// slowGreeting sends the first bytes of a TLS greeting to every port: each has to hang up by
-// itself, and all to work meanwhile.
+// Each port must hang up by itself, and all must work meanwhile.
 func slowGreeting(ctx context.Context, s *Scene, _ clients) error {
 	return s.hangUp(ctx, []byte{0x16, 0x03, 0x01, 0x02, 0x00, 0x01})
 }
 
-// silentStreams keeps connections open that have said what HTTP/2 begins with.
 func silentStreams(doors func(*Scene) []door) try {
 	return func(ctx context.Context, s *Scene, _ clients) error {
 		var open []*tls.Conn
@@ -114,7 +109,6 @@ func silentStreams(doors func(*Scene) []door) try {
 	}
 }
 
-// flood begins streams and ends them at once, on connections that it makes again when they are cut off.
 // At a port that refuses all, the connections alone are the flood.
 func flood(doors func(*Scene) []door) try {
 	return func(ctx context.Context, s *Scene, _ clients) error {
@@ -145,7 +139,6 @@ func flood(doors func(*Scene) []door) try {
 	}
 }
 
-// rapidReset begins and ends streams until the connection is cut off, and returns how many.
 func (d door) rapidReset(ctx context.Context) (int, error) {
 	conn, framer, err := d.greet(ctx)
 	if err != nil {
@@ -174,7 +167,6 @@ func (d door) rapidReset(ctx context.Context) (int, error) {
 	for id := uint32(1); id < 1<<30; {
 		out.Reset()
 		for range perFlush {
-			// Writes into memory do not fail.
 			_ = writer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: fields.Bytes(), EndHeaders: true})
 			_ = writer.WriteRSTStream(id, http2.ErrCodeCancel)
 			id += 2

@@ -25,14 +25,13 @@ import (
 
 const (
 	manyMarks    = 4000  // a policy that looked at each would cost a second
-	manyListed   = 20000 // volumes in one status; an object can hold no more than some 1.5 MB
+	manyListed   = 20000 // volumes in one status; an object can hold about 1.5 MB
 	manyTries    = 20
 	listedDriver = "attack.example.com"
 	manyInline   = rules.MaxVolumes + 1
 )
 
-// costs are cheap requests with possibly expensive answers; meanwhile pods of the victim must be
-// stamped and started.
+// Requests with expensive answers: the victim's pods must be stamped and started meanwhile.
 func costs() []attempt {
 	const works = byWorks
 	return []attempt{
@@ -45,7 +44,6 @@ func costs() []attempt {
 	}
 }
 
-// markPod changes a pod to have many marks.
 func markPod(ctx context.Context, s *Scene, c clients) error {
 	marks := map[string]string{}
 	for i := range manyMarks {
@@ -65,7 +63,6 @@ func markPod(ctx context.Context, s *Scene, c clients) error {
 	return s.works(ctx)
 }
 
-// markTicket makes a ticket with many marks and owners.
 func markTicket(ctx context.Context, s *Scene, c clients) error {
 	ticket := s.ticket("marked", v1alpha1.TicketManual, "data")
 	marks, owners := map[string]string{}, make([]metav1.OwnerReference, manyMarks)
@@ -85,8 +82,6 @@ func markTicket(ctx context.Context, s *Scene, c clients) error {
 	return s.works(ctx)
 }
 
-// waitInCrowds makes tickets for a volume that is in use at another node. The excess of the namespace
-// is informed of it.
 func waitInCrowds(ctx context.Context, s *Scene, c clients) error {
 	elsewhere := s.another(ctx)
 	errs := abreast(manyTickets, func(i int) error {
@@ -115,7 +110,6 @@ func waitInCrowds(ctx context.Context, s *Scene, c clients) error {
 	return s.works(ctx)
 }
 
-// crowdedPod makes a pod with more volumes than a ticket can list.
 func crowdedPod(ctx context.Context, s *Scene, c clients) error {
 	pod := sandbox.Pod("crowded")
 	for i := range manyInline {
@@ -130,7 +124,7 @@ func crowdedPod(ctx context.Context, s *Scene, c clients) error {
 	return s.works(ctx)
 }
 
-// listVolumes has a kubelet list unknown volumes beside its own: no VolumeHold is made for them.
+// No VolumeHold is made for a kubelet's unknown volumes.
 func listVolumes(ctx context.Context, s *Scene, c clients) error {
 	n, err := c.kube.CoreV1().Nodes().Get(ctx, s.pod.Spec.NodeName, metav1.GetOptions{})
 	if err != nil {
@@ -167,8 +161,6 @@ func listVolumes(ctx context.Context, s *Scene, c clients) error {
 	return working
 }
 
-// announceBodies keeps connections to every TLS port, each of which announces a large body and sends
-// none; a cut-off client begins again.
 func announceBodies(ctx context.Context, s *Scene, _ clients) error {
 	flooding, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -188,7 +180,6 @@ func announceBodies(ctx context.Context, s *Scene, _ clients) error {
 	return working
 }
 
-// announce sends the header of a request, and waits until it is cut off.
 func announce(ctx context.Context, address string) error {
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", address) //nolint:gosec // an attacker does not ask who answers
 	if err != nil {

@@ -32,19 +32,17 @@ const (
 	nowhere        = "nowhere"
 )
 
-// outsider has nothing but a connection.
 func outsider() actor {
 	return actor{name: "anybody who can connect", user: "system:anonymous", groups: []string{"system:unauthenticated"}}
 }
 
-// holder has stolen a certificate.
 func holder(of string) actor {
 	a := outsider()
 	a.name = "stolen certificate of " + of
 	return a
 }
 
-// doors are of the port that only kube-schedulers are let in by.
+// The port lets in kube-schedulers only.
 func doors() []attempt {
 	const name = "the extender"
 	ask := func(scheme string, change func(s *Scene, c *caller)) try {
@@ -66,7 +64,6 @@ func doors() []attempt {
 	}, extenders()...)
 }
 
-// extenders have the certificate that a kube-scheduler shows the extender.
 func extenders() []attempt {
 	stolen := holder("a kube-scheduler")
 	verb := func(verb string, change func(s *Scene, c *caller)) try {
@@ -103,12 +100,10 @@ func extenders() []attempt {
 	}
 }
 
-// astray makes b a bind of the pod that waits for another scheduler.
 func (s *Scene) astray(b *extenderv1.ExtenderBindingArgs, node string) {
 	b.PodNamespace, b.PodName, b.PodUID, b.Node = s.Own, s.waits.Name, s.waits.UID, node
 }
 
-// caller is one request to a port.
 type caller struct {
 	method, url, kind, body, token string
 	certificates                   []tls.Certificate
@@ -123,13 +118,11 @@ func (c *caller) json(body any) {
 	c.body = string(raw)
 }
 
-// answered is what a port said.
 type answered struct {
 	code int
 	text string
 }
 
-// do sends the request, by a connection of its own.
 func (c *caller) do(ctx context.Context) (answered, error) {
 	if c.method == "" {
 		c.method = http.MethodPost
@@ -149,7 +142,7 @@ func (c *caller) do(ctx context.Context) (answered, error) {
 	}
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{ //nolint:gosec // an attacker does not ask who answers
 		InsecureSkipVerify: true,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // also where it was signed by another
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // also a certificate of another authority
 			if len(c.certificates) == 0 {
 				return &tls.Certificate{}, nil
 			}
@@ -165,7 +158,6 @@ func (c *caller) do(ctx context.Context) (answered, error) {
 	return answered{response.StatusCode, string(raw)}, err
 }
 
-// send sends the request, and says what stopped it.
 func (c *caller) send(ctx context.Context) error {
 	got, err := c.do(ctx)
 	if err != nil {
@@ -174,7 +166,7 @@ func (c *caller) send(ctx context.Context) error {
 	return got.stopped()
 }
 
-// turnedAway names the cause of a cut-off connection: the alerts are crypto/tls's.
+// The alerts are crypto/tls's.
 func turnedAway(err error) error {
 	var alert tls.AlertError
 	if errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:") {
@@ -185,7 +177,6 @@ func turnedAway(err error) error {
 
 var reviewed = regexp.MustCompile(`the API server does not know the token|nonResourceURL|Unauthorized|cannot get path`)
 
-// stopped says what an answer shows to have stopped a request.
 func (a answered) stopped() error {
 	switch {
 	case a.code == http.StatusBadRequest && strings.Contains(a.text, "HTTP request to an HTTPS server"):
@@ -200,7 +191,6 @@ func (a answered) stopped() error {
 	return fmt.Errorf("it answers %d: %s", a.code, a.text)
 }
 
-// result says what an answer of the extender's to a verb comes to.
 func (a answered) result() error {
 	var result struct {
 		Error                                   string
@@ -223,7 +213,7 @@ func (a answered) result() error {
 	return fmt.Errorf("it answers %q", a.text)
 }
 
-// everywhere does something at each port, and wants them all to be stopped by the same.
+// All ports must be stopped by the same defence.
 func (s *Scene) everywhere(ports []string, at func(address string) error) error {
 	if len(ports) == 0 {
 		return errors.New("there is no such port")
@@ -242,7 +232,7 @@ func (s *Scene) everywhere(ports []string, at func(address string) error) error 
 	return first
 }
 
-// leader sends a request to the process that leads: others say so.
+// Processes that do not lead say so.
 func (s *Scene) leader(ctx context.Context, ports []string, change func(*caller)) error {
 	for _, address := range ports {
 		c := caller{url: "https://" + address}
@@ -258,7 +248,6 @@ func (s *Scene) leader(ctx context.Context, ports []string, change func(*caller)
 	return fmt.Errorf("nobody leads at %v", ports)
 }
 
-// awaiting makes a pod with the claim of the attackers that waits, as for a scheduler that does not exist.
 func (s *Scene) awaiting(ctx context.Context, name string, change func(*corev1.PodSpec)) (*corev1.Pod, error) {
 	pod := sandbox.Pod(name, "data")
 	change(&pod.Spec)

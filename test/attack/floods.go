@@ -32,7 +32,7 @@ const (
 	bodyOfAReview = 3 << 20
 )
 
-// floods are requests without room for them; meanwhile pods of the victim must be stamped and started.
+// There is no room for these requests: the victim's pods must be stamped and started meanwhile.
 func floods() []attempt {
 	const works = byWorks
 	return []attempt{
@@ -45,7 +45,6 @@ func floods() []attempt {
 	}
 }
 
-// works is the verdict on a flood that stops nothing.
 func (s *Scene) works(ctx context.Context) error {
 	if err := s.Works(ctx); err != nil {
 		return fmt.Errorf("the victim's pods don't start: %w", err)
@@ -53,7 +52,6 @@ func (s *Scene) works(ctx context.Context) error {
 	return outcome(byWorks)
 }
 
-// abreast does something n times, some at a time, and returns the errors.
 func abreast(n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	slots := make(chan struct{}, 50)
@@ -101,7 +99,6 @@ func exceedQuota(ctx context.Context, s *Scene, c clients) error {
 	return c.make(ctx, ticket)
 }
 
-// padded is a pod with a volume and size bytes of environment.
 func padded(name string, size int) *corev1.Pod {
 	pod := sandbox.Pod(name, "data")
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PADDING", Value: strings.Repeat("x", size)}}
@@ -145,13 +142,10 @@ func floodPorts(ctx context.Context, s *Scene, _ clients) error {
 	return s.works(ctx)
 }
 
-// slowly connects to every port and sends the first byte of a request: each has to
-// hang up by itself, and all to work meanwhile.
 func slowly(ctx context.Context, s *Scene, _ clients) error {
 	return s.hangUp(ctx, []byte("G"))
 }
 
-// hangUp has every port hang up on clients that send a beginning and nothing more.
 func (s *Scene) hangUp(ctx context.Context, beginning []byte) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(s.Addresses)*slowClients)

@@ -19,8 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// forgeries are of what Moorage goes by. Some the API server lets pass: then the
-// arbiter stops them.
+// The arbiter stops forgeries that the API server lets pass.
 func forgeries() []attempt {
 	const granted = `{"status":{"conditions":[{"type":"Granted","status":"True","reason":"Granted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
 	return []attempt{
@@ -32,8 +31,6 @@ func forgeries() []attempt {
 	}
 }
 
-// forgeStatus makes a ticket that waits as an administrator, and tries to write its
-// status.
 func forgeStatus(patch string) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		err := s.admin.make(ctx, s.ticket("forged", v1alpha1.TicketManual, "nothing"))
@@ -50,7 +47,6 @@ func (s *Scene) end(ctx context.Context, ticket string) {
 	_ = s.admin.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).Delete(ctx, ticket, metav1.DeleteOptions{}) // the namespace ends it otherwise
 }
 
-// ticketForPaper asks for a claim that costs nothing, since nothing is provisioned.
 func ticketForPaper(ctx context.Context, s *Scene, c clients) error {
 	claim := sandbox.Claim("paper", corev1.ReadWriteOnce)
 	claim.Spec.StorageClassName = new("moorage-attack-nothing")
@@ -64,8 +60,6 @@ func ticketForPaper(ctx context.Context, s *Scene, c clients) error {
 	return s.refused(ctx, "paper")
 }
 
-// ticketForTheft makes a claim that names the victim's volume, and says of itself that
-// it is bound.
 func ticketForTheft(ctx context.Context, s *Scene, c clients) error {
 	claims := c.kube.CoreV1().PersistentVolumeClaims(s.Own)
 	claim := sandbox.Claim("theft", corev1.ReadWriteOnce)
@@ -89,7 +83,6 @@ func ticketForTheft(ctx context.Context, s *Scene, c clients) error {
 	return nil
 }
 
-// refused waits for the controller's word on a ticket.
 func (s *Scene) refused(ctx context.Context, name string) error {
 	var found outcome
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, sandbox.Patience, true, func(ctx context.Context) (bool, error) {
@@ -118,8 +111,7 @@ func (s *Scene) refused(ctx context.Context, name string) error {
 	return found
 }
 
-// keptTicket makes an own ticket that looks like Moorage's for an operation, and that a finalizer
-// keeps.
+// It looks like Moorage's ticket for an operation, and a finalizer keeps it.
 func keptTicket(ctx context.Context, s *Scene, c clients) error {
 	ticket := s.ticket("kept", v1alpha1.TicketManual, "data")
 	ticket.SetLabels(map[string]string{v1alpha1.LabelOperation: "Snapshot", v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
@@ -139,7 +131,6 @@ func keptTicket(ctx context.Context, s *Scene, c clients) error {
 	return working
 }
 
-// endTickets deletes all tickets of the attackers' namespace.
 func endTickets(ctx context.Context, s *Scene, c clients) error {
 	return c.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 }

@@ -27,21 +27,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keysValid is how long the certificates are valid that are made here.
 const keysValid = time.Hour
 
-// pki has the attackers' credentials: stolen, self-made, and issued.
 type pki struct {
 	scheduler tls.Certificate // a kube-scheduler's, for the extender
-	webhook   tls.Certificate // the webhook's, which is for another port
-	forged    tls.Certificate // of an authority of their own, for the same name
+	webhook   tls.Certificate // the webhook's, for another port
+	forged    tls.Certificate // of the attackers' own authority
 	unnamed   tls.Certificate // of the extender's authority, with a name that may not ask
 
 	tenant    string // token of a service account in the attackers' namespace
-	addressed string // one of it for another audience
-	orphaned  string // one of a service account that is gone
+	addressed string // for another audience
+	orphaned  string // of a deleted service account
 	expired   string // one of it that has expired
-	altered   string // one of it with the name of the controller written into it
+	altered   string // with the controller's name written into it
 }
 
 func (s *Scene) steal(ctx context.Context) (*pki, error) {
@@ -66,7 +64,6 @@ func (s *Scene) steal(ctx context.Context) (*pki, error) {
 	return p, s.getTokens(ctx, p)
 }
 
-// pair reads a certificate with its key out of a Secret of Moorage's.
 func (s *Scene) pair(ctx context.Context, name string) (tls.Certificate, error) {
 	secret, err := s.admin.kube.CoreV1().Secrets(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -79,7 +76,7 @@ func (s *Scene) pair(ctx context.Context, name string) (tls.Certificate, error) 
 	return pair, nil
 }
 
-// signed makes a certificate for a client of a name; nil: signed by itself.
+// Without an authority the certificate is signed by itself.
 func signed(name string, authority *tls.Certificate) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -99,7 +96,6 @@ func signed(name string, authority *tls.Certificate) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// getTokens gets the tokens of the pki. Two accounts are made for it in the attackers' namespace.
 func (s *Scene) getTokens(ctx context.Context, p *pki) error {
 	accounts := s.admin.kube.CoreV1().ServiceAccounts(s.Own)
 	token := func(account string, audiences ...string) (string, error) {
@@ -136,7 +132,6 @@ func (s *Scene) getTokens(ctx context.Context, p *pki) error {
 	return err
 }
 
-// readKey reads the key that service accounts' tokens are signed with.
 func readKey(file string) (*ecdsa.PrivateKey, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -149,8 +144,7 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 	return x509.ParseECPrivateKey(block.Bytes)
 }
 
-// rewritten is a token with other claims: signed anew by a key, which is what time does to
-// a token, or, without one, with the signature that it had.
+// Without a key the token keeps its old signature.
 func rewritten(token string, key *ecdsa.PrivateKey, change func(claims map[string]any)) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

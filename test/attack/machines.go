@@ -19,14 +19,12 @@ import (
 const (
 	attached       = `{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/disk.example.com^x","devicePath":""}]}}`
 	manyConditions = 257
-	// fencedByIPMI is a condition that frees volumes where an AttachPolicy names it.
+	// An AttachPolicy may name this condition to free volumes.
 	fencedByIPMI = v1alpha1.FencedConditionPrefix + "ipmi"
-	// cutOff is the controller's condition that a storage has cut a machine off.
-	cutOff    = v1alpha1.NetworkFencePrefix + "disk.example.com"
-	addresses = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
+	cutOff       = v1alpha1.NetworkFencePrefix + "disk.example.com"
+	addresses    = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
 )
 
-// nodes have the credentials of a kubelet.
 func nodes() []attempt {
 	return []attempt{
 		{node(), "volumesAttached of its own", byAttach, patchNode(attached)},
@@ -47,7 +45,7 @@ func nodes() []attempt {
 	}
 }
 
-// manyConditionsOfNode has a kubelet set more conditions than a policy looks at.
+// The number exceeds what a policy looks at.
 func manyConditionsOfNode(ctx context.Context, s *Scene, c clients) error {
 	var list []string
 	for i := range manyConditions {
@@ -56,7 +54,6 @@ func manyConditionsOfNode(ctx context.Context, s *Scene, c clients) error {
 	return patchNode(`{"status":{"conditions":[`+strings.Join(list, ",")+`]}}`)(ctx, s, c)
 }
 
-// fencedNode makes a Node anew that says of itself that it is fenced.
 func fencedNode(ctx context.Context, s *Scene, c clients) error {
 	_, err := c.kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: s.pod.Spec.NodeName},
@@ -65,7 +62,6 @@ func fencedNode(ctx context.Context, s *Scene, c clients) error {
 	return err
 }
 
-// wordOf makes the NodeMountReport of a node, which says that nothing is there.
 func wordOf(node func(*Scene) string) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		_, err := c.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(v1alpha1.ResourceNodeMountReports)).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
@@ -75,7 +71,6 @@ func wordOf(node func(*Scene) string) try {
 	}
 }
 
-// another names a node that is not the attackers' pod's.
 func (s *Scene) another(ctx context.Context) string {
 	list, err := s.admin.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -89,7 +84,6 @@ func (s *Scene) another(ctx context.Context) string {
 	return ""
 }
 
-// ownAccounts are attacks with a token of Moorage's.
 func ownAccounts() []attempt {
 	lease := func(namespace func(*Scene) string, name string) try {
 		return func(ctx context.Context, s *Scene, c clients) error {

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// metrics are of ports where metrics are for those only who may get them (metrics.secure).
+// The ports serve metrics only to permitted clients (metrics.secure).
 func metrics() []attempt {
 	scrape := func(scheme string, token func(*pki) string) try {
 		return func(ctx context.Context, s *Scene, _ clients) error {

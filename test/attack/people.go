@@ -28,7 +28,6 @@ const (
 	byWorks   = "nothing, and the victim's pods start"
 )
 
-// tenants have the rights of Kubernetes' roles edit and admin.
 func tenants() []attempt {
 	forged := func(_ *Scene, pod *corev1.Pod) {
 		pod.Annotations = map[string]string{v1alpha1.AnnotationVolumeStatus: `{"volumes":[{"name":"v0","claim":"data","safeToMount":true,"safeToDetach":true}]}`}
@@ -62,7 +61,6 @@ func tenants() []attempt {
 	}
 }
 
-// wildcards have a Role of wildcards in their own namespace, or tickets by right.
 func wildcards() []attempt {
 	unclaimed := func(s *Scene, o *unstructured.Unstructured) {
 		setIn(o, "volumes", []any{map[string]any{"persistentVolume": s.victimVolume}})

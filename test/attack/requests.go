@@ -14,10 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// try makes an attacker's requests, mostly one line.
 type try = func(ctx context.Context, s *Scene, c clients) error
 
-// ticket is one for a claim at the attackers' node.
 func (s *Scene) ticket(name string, kind v1alpha1.TicketType, claim string) *unstructured.Unstructured {
 	spec := map[string]any{"type": string(kind), "nodeName": s.pod.Spec.NodeName, "ttlSeconds": int64(600),
 		"volumes": []any{map[string]any{"claim": map[string]any{"name": claim}}}}
@@ -32,7 +30,6 @@ func (c clients) make(ctx context.Context, ticket *unstructured.Unstructured) er
 	return err
 }
 
-// ticketOf tries to make a ticket of a type for the claim data, changed as change says.
 func ticketOf(kind v1alpha1.TicketType, change func(s *Scene, o *unstructured.Unstructured)) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		ticket := s.ticket("attack", kind, "data")
@@ -43,7 +40,6 @@ func ticketOf(kind v1alpha1.TicketType, change func(s *Scene, o *unstructured.Un
 	}
 }
 
-// setIn sets a field of an object's spec; nil takes it away.
 func setIn(o *unstructured.Unstructured, field string, value any) {
 	spec, _ := o.Object["spec"].(map[string]any)
 	if value == nil {
@@ -53,7 +49,6 @@ func setIn(o *unstructured.Unstructured, field string, value any) {
 	spec[field] = value
 }
 
-// patchPod tries to patch the attackers' pod, or a subresource of it.
 func patchPod(patch string, subresource ...string) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		_, err := c.kube.CoreV1().Pods(s.Own).Patch(ctx, s.pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
@@ -61,8 +56,7 @@ func patchPod(patch string, subresource ...string) try {
 	}
 }
 
-// makePod tries to make a pod with the claim data, as a dry run. The webhook may rewrite its volume
-// status.
+// The webhook may rewrite the pod's volume status in this dry run.
 func makePod(in func(*Scene) string, change func(s *Scene, pod *corev1.Pod)) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		pod := sandbox.Pod("attack", "data")
@@ -79,7 +73,6 @@ func inOwn(s *Scene) string    { return s.Own }
 func inStrict(s *Scene) string { return s.Strict }
 func inPlain(s *Scene) string  { return s.Plain }
 
-// patchNode tries to patch the status of the attackers' pod's node.
 func patchNode(patch string) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		_, err := c.kube.CoreV1().Nodes().Patch(ctx, s.pod.Spec.NodeName, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
@@ -87,17 +80,14 @@ func patchNode(patch string) try {
 	}
 }
 
-// annotated is a patch that sets an annotation.
 func annotated(key, value string) string {
 	return `{"metadata":{"annotations":{"` + key + `":"` + value + `"}}}`
 }
 
-// conditioned is a patch that sets a condition.
 func conditioned(kind string) string {
 	return `{"status":{"conditions":[{"type":"` + kind + `","status":"True","reason":"Forged"}]}}`
 }
 
-// hold is a forged VolumeHold of the victim's volume.
 func hold(ctx context.Context, s *Scene, c clients) error {
 	_, err := c.dynamic.Resource(sandbox.HoldResource()).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.KindVolumeHold,
@@ -107,7 +97,6 @@ func hold(ctx context.Context, s *Scene, c clients) error {
 	return err
 }
 
-// policyOfOthers is an AttachPolicy for another tenant's driver.
 func policyOfOthers(ctx context.Context, _ *Scene, c clients) error {
 	_, err := c.dynamic.Resource(sandbox.PolicyResource()).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "AttachPolicy", "metadata": map[string]any{"name": "attack"},
@@ -116,7 +105,6 @@ func policyOfOthers(ctx context.Context, _ *Scene, c clients) error {
 	return err
 }
 
-// bindByHand tries to bind a pod that waits by hand.
 func bindByHand(ctx context.Context, s *Scene, c clients) error {
 	return c.kube.CoreV1().Pods(s.Own).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Own, Name: "waits"},
@@ -124,7 +112,6 @@ func bindByHand(ctx context.Context, s *Scene, c clients) error {
 	}, metav1.CreateOptions{})
 }
 
-// works tries a harmless request that nothing need stop.
 func works(do try) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		if err := do(ctx, s, c); err != nil {

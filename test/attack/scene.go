@@ -20,21 +20,20 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Scene is where the attempts are made: a cluster with Moorage in Standalone mode.
+// Scene is a cluster with Moorage in Standalone mode.
 type Scene struct {
-	Config    *rest.Config // an administrator's, which may impersonate
+	Config    *rest.Config // an administrator's, able to impersonate
 	Namespace string       // Moorage's
-	Own       string       // namespace of the attackers: opted in, with a running pod "db" of the claim "data"
+	Own       string       // the attackers': opted in, with a running pod "db" of the claim "data"
 	Victim    string       // another tenant's namespace, with the same
 	Strict    string       // a namespace of the attackers' that is strict
-	Plain     string       // a namespace of the attackers' that has not opted in
+	Plain     string       // not opted in
 	Addresses []string     // host:port of all ports of Moorage's processes
 	Extenders []string     // the ports where the extender answers kube-schedulers
 	Metrics   []string     // the ports with metrics, for clients that the API server permits
-	// SigningKey is the file of the API server's signing key for tokens: attackers have expired tokens,
-	// which no server issues.
+	// SigningKey signs tokens at the API server: attackers have expired tokens, and no server issues these.
 	SigningKey string
-	// Works returns nil while pods of the victim are still stamped and started.
+	// Works returns nil while the victim's pods are still stamped and started.
 	Works func(context.Context) error
 
 	admin          clients
@@ -45,7 +44,6 @@ type Scene struct {
 	keys           *pki
 }
 
-// actor is an attacker: a user with a role in the attackers' namespaces, if any.
 type actor struct {
 	name, user string
 	groups     []string
@@ -75,10 +73,8 @@ func own(account string) actor {
 		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + sandbox.MoorageNamespace, "system:authenticated"}}
 }
 
-// node is the kubelet of the attackers' pod's node.
 func node() actor { return actor{name: "node"} }
 
-// clients act as an actor.
 type clients struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
@@ -93,7 +89,6 @@ func newClients(config *rest.Config) (clients, error) {
 	return clients{kube, anything}, err
 }
 
-// as returns clients that act as an actor.
 func (s *Scene) as(a actor) (clients, error) {
 	if a.name == node().name {
 		a.user, a.groups = "system:node:"+s.pod.Spec.NodeName, []string{"system:nodes", "system:authenticated"}
@@ -107,7 +102,6 @@ func (s *Scene) as(a actor) (clients, error) {
 	return newClients(config)
 }
 
-// set gives the actors their roles and looks up their targets.
 func (s *Scene) set(ctx context.Context) error {
 	var err error
 	if s.admin, err = newClients(s.Config); err != nil {
@@ -150,7 +144,6 @@ func (s *Scene) set(ctx context.Context) error {
 	return s.awaitRights(ctx)
 }
 
-// unused names a node where neither the attackers' pod nor the victim's is.
 func (s *Scene) unused(ctx context.Context) (string, error) {
 	list, err := s.admin.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -164,8 +157,7 @@ func (s *Scene) unused(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("none of %d nodes is without a pod of the attackers or of the victim", len(list.Items))
 }
 
-// awaitRights waits until the API server knows the bindings: a ticket of a permitted
-// type is made, as a dry run.
+// A dry run shows that the API server knows the bindings.
 func (s *Scene) awaitRights(ctx context.Context) error {
 	for _, a := range []actor{ticketer(), wildcard()} {
 		c, err := s.as(a)

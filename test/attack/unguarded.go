@@ -28,8 +28,8 @@ const (
 	byWriter = "the controller, which corrects the VolumeHold"
 )
 
-// RunUnguarded makes the attempts that only policies stop, on the scene of Run, with the policies off:
-// then the controller stops them, which uses attachments and not records.
+// RunUnguarded repeats policy-stopped attempts with the policies off: the controller stops them by
+// attachments.
 func RunUnguarded(ctx context.Context, s *Scene, out io.Writer) error {
 	return s.run(ctx, unguarded(), out)
 }
@@ -60,8 +60,7 @@ func unguarded() []attempt {
 	}
 }
 
-// forgeGrant makes a ticket for the victim's volume at a node where it is not, and writes that it is
-// granted. A later status of the controller shows that it has seen it.
+// A later status of the controller shows that it has seen the forged grant.
 func forgeGrant(epoch int64) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		ticket := s.ticket("unguarded", v1alpha1.TicketManual, "data")
@@ -86,8 +85,6 @@ func forgeGrant(epoch int64) try {
 	}
 }
 
-// stays waits until the controller says of a ticket that it is not satisfied, and looks
-// whether the volume is where it was.
 func (s *Scene) stays(ctx context.Context, name string) error {
 	tickets := s.admin.dynamic.Resource(sandbox.TicketResource()).Namespace(s.Own)
 	var ticket v1alpha1.VolumeTicket
@@ -120,7 +117,6 @@ func (s *Scene) stays(ctx context.Context, name string) error {
 	return outcome(byHolder)
 }
 
-// attachedAt lists the nodes with VolumeAttachments of the victim's volume.
 func (s *Scene) attachedAt(ctx context.Context) ([]string, error) {
 	list, err := s.admin.kube.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -139,7 +135,6 @@ func ofVolume(va *storagev1.VolumeAttachment, name string) bool {
 	return va.Spec.Source.PersistentVolumeName != nil && *va.Spec.Source.PersistentVolumeName == name
 }
 
-// forgeHold writes into the status of the VolumeHold of the victim's volume, or makes one.
 func forgeHold(status func(*Scene) map[string]any) try {
 	return func(ctx context.Context, s *Scene, c clients) error {
 		name, err := s.holdName(ctx)
@@ -174,7 +169,6 @@ func forgeHold(status func(*Scene) map[string]any) try {
 	}
 }
 
-// holdName is that of the VolumeHold of the victim's volume.
 func (s *Scene) holdName(ctx context.Context) (string, error) {
 	pv, err := s.admin.kube.CoreV1().PersistentVolumes().Get(ctx, s.victimVolume, metav1.GetOptions{})
 	if err != nil {
@@ -183,7 +177,6 @@ func (s *Scene) holdName(ctx context.Context) (string, error) {
 	return v1alpha1.VolumeHoldName(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle), nil
 }
 
-// newHold is a VolumeHold of the victim's volume.
 func (s *Scene) newHold(ctx context.Context, name string, status map[string]any) (*unstructured.Unstructured, error) {
 	pv, err := s.admin.kube.CoreV1().PersistentVolumes().Get(ctx, s.victimVolume, metav1.GetOptions{})
 	if err != nil {
@@ -197,8 +190,7 @@ func (s *Scene) newHold(ctx context.Context, name string, status map[string]any)
 	}}, nil
 }
 
-// heldByVictim waits until a VolumeHold names the victim's node and volume, or there is none and the volume is
-// attached to the victim's node only.
+// Without a VolumeHold the volume must be attached to the victim's node only.
 func (s *Scene) heldByVictim(ctx context.Context, name string) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, sandbox.Patience, true, func(ctx context.Context) (bool, error) {
@@ -224,7 +216,7 @@ func (s *Scene) heldByVictim(ctx context.Context, name string) error {
 	return outcome(byWriter)
 }
 
-// unlessGuarded does what a policy may still deny that was taken away a moment ago.
+// A removed policy may deny for a moment.
 func (s *Scene) unlessGuarded(ctx context.Context, do func() error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, sandbox.Patience, true, func(context.Context) (bool, error) {

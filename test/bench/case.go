@@ -12,36 +12,27 @@ import (
 )
 
 const (
-	// DefaultNodes is how many nodes a case's pods are spread over.
 	DefaultNodes = 10
-	// spacing is the time between two spaced pods. It is longer than an attach's 0.6 s under the
-	// stock attacher's request limit: pods don't queue. It is no divisor of a status interval:
-	// every phase of the kubelets' ticks is met.
+	// Longer than the stock attacher's 0.6 s per attach: no queue. No divisor of a status interval.
 	spacing    = 1100 * time.Millisecond
 	spacedPods = 40
 )
 
-// Case is a load on a shape of cluster.
 type Case struct {
-	// Nodes is the number of nodes.
 	Nodes int
-	// Pods is the number of pods, each with a volume of its own.
-	Pods int
-	// Every is the time from one pod to the next; zero means all at once.
+	Pods  int
+	// Every is the time between pods; zero means all at once.
 	Every time.Duration
-	// Attach is how long the disk service takes to attach, and to detach.
+	// Attach is the time of an attach, and of a detach.
 	Attach time.Duration
 	// Status is the kubelets' nodeStatusUpdateFrequency.
 	Status time.Duration
-	// FirstUse has each pod's volume provisioned when the pod is placed, and not before.
+	// FirstUse provisions a volume when its pod is placed.
 	FirstUse bool
-	// NotOptedIn has the pods in a namespace that has not opted in: the webhook does not see them,
-	// and they get no VolumeStatus.
+	// NotOptedIn: the webhook does not see the pods, and they get no VolumeStatus.
 	NotOptedIn bool
 }
 
-// Cases lists the cases of a whole benchmark: one pod at a time, 50 and 200 at once, attach 0 s and
-// 1 s, status interval 1 s and 10 s.
 func Cases() []Case {
 	var out []Case
 	for _, status := range []time.Duration{time.Second, 10 * time.Second} {
@@ -55,13 +46,11 @@ func Cases() []Case {
 	return out
 }
 
-// QuickCases is the cut that takes minutes.
 func QuickCases() []Case {
 	return []Case{{Nodes: DefaultNodes, Pods: 50, Status: time.Second}}
 }
 
-// Name identifies the case, such as burst-50/attach-0s/status-1s. It has the number of nodes only
-// if that is not DefaultNodes.
+// Name is such as burst-50/attach-0s/status-1s. It has the number of nodes only if not DefaultNodes.
 func (c Case) Name() string {
 	load := "burst"
 	if c.Every > 0 {
@@ -80,7 +69,6 @@ func (c Case) Name() string {
 	return name
 }
 
-// Title says the same in words.
 func (c Case) Title() string {
 	load := fmt.Sprintf("%d pods at once", c.Pods)
 	if c.Every > 0 {
@@ -96,7 +84,6 @@ func (c Case) Title() string {
 	return title
 }
 
-// Validate reports the first value that can't work.
 func (c Case) Validate() error {
 	switch {
 	case c.Pods < 1:
@@ -111,8 +98,7 @@ func (c Case) Validate() error {
 	return nil
 }
 
-// shape is the case's cluster. There are slots for all pods on one node: limits are checked and
-// never reached.
+// A single node has slots for all pods: limits are never reached.
 func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
 	return sandbox.Shape{
 		Mode: mode, Nodes: c.Nodes, Slots: c.Pods,
@@ -121,8 +107,7 @@ func (c Case) shape(mode sandbox.Mode) sandbox.Shape {
 	}
 }
 
-// Select returns the cases with names that match one of the patterns of path.Match, in order; all
-// if there is no pattern.
+// Select matches names by path.Match; no pattern selects all.
 func Select(cases []Case, patterns []string) ([]Case, error) {
 	if len(patterns) == 0 {
 		return cases, nil
@@ -162,12 +147,10 @@ type caseJSON struct {
 	NotOptedIn bool `json:"notOptedIn,omitempty"`
 }
 
-// MarshalJSON writes durations as Go does, such as "1.1s".
 func (c Case) MarshalJSON() ([]byte, error) {
 	return json.Marshal(caseJSON{c.Name(), c.Nodes, c.Pods, c.Every.String(), c.Attach.String(), c.Status.String(), c.FirstUse, c.NotOptedIn})
 }
 
-// UnmarshalJSON reads the output of MarshalJSON; the name follows from the rest.
 func (c *Case) UnmarshalJSON(data []byte) error {
 	var j caseJSON
 	if err := json.Unmarshal(data, &j); err != nil {

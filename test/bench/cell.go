@@ -4,7 +4,7 @@ package bench
 
 import "slices"
 
-// cell is all runs of a case in a setup, taken together. Failed runs only count as failed.
+// cell sums up a case's runs in a setup; failed runs only count as failed.
 type cell struct {
 	setup    Setup
 	runs     int // that passed
@@ -13,13 +13,12 @@ type cell struct {
 	samples  map[string]Samples
 	attach   []Write
 	detach   []Write
-	// allRunning and allDetached are the means of the runs, in milliseconds.
+	// The means are in milliseconds.
 	allRunning, allDetached float64
-	// cpu is the mean of the runs, in seconds by component.
+	// The means are in seconds by component.
 	cpu map[string]float64
 }
 
-// allCells takes a case's runs together, one cell for every setup of the result.
 func allCells(r Result, c Case) []cell {
 	var out []cell
 	for _, setup := range r.Setups() {
@@ -35,7 +34,6 @@ func allCells(r Result, c Case) []cell {
 	return out
 }
 
-// cells is allCells without the setups that did not run the case.
 func cells(r Result, c Case) []cell {
 	return slices.DeleteFunc(allCells(r, c), func(c cell) bool { return !c.measured() && len(c.failures) == 0 })
 }
@@ -72,7 +70,6 @@ func (c *cell) mean() {
 	}
 }
 
-// perPod spreads a count over the pods of all runs.
 func (c cell) perPod(count int) float64 {
 	if c.pods == 0 {
 		return 0

@@ -15,11 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Session is the part of the program that the command needs.
 type Session interface {
-	// JSON says whether output must be JSON.
 	JSON() bool
-	// Options are the clusters' options.
 	Options() sandbox.Options
 }
 
@@ -40,7 +37,6 @@ type flags struct {
 	resultDir  string
 }
 
-// NewCommand returns the bench command.
 func NewCommand(s Session) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -148,8 +144,7 @@ func (f *flags) config(cmd *cobra.Command, cases []Case, s Session) (Config, err
 	return config, nil
 }
 
-// commandLine is the called command, with the flags that choose the measurement, and without the
-// flags for places on this machine.
+// Without the flags for places on this machine.
 func commandLine(set *pflag.FlagSet) string {
 	line := "moorage-sandbox bench"
 	set.Visit(func(flag *pflag.Flag) {

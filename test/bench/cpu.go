@@ -14,25 +14,21 @@ import (
 )
 
 const (
-	// ticksPerSecond is the kernel's USER_HZ, which is 100 on every
-	// architecture that Go runs on.
+	// USER_HZ is 100 on every architecture that Go runs on.
 	ticksPerSecond = 100
-	// kubelets is all nodes together.
-	kubelets = "kubelets"
-	// observer is this process: it makes the load and watches.
-	observer = "bench itself"
-	// others is everything on the machine that is not part of the run, with the kernel's own work.
+	kubelets       = "kubelets"
+	observer       = "bench itself"
+	// others is the machine beside the run, with the kernel's own work.
 	others = "others on the machine"
 )
 
-// cpuReading is the CPU time, in ticks, of each process by its id.
+// cpuReading is in ticks, by process id.
 type cpuReading struct {
 	byPID   map[int]uint64
 	names   map[int]string
 	machine uint64
 }
 
-// readCPU reads the use of the cluster's processes, of this one and of the whole machine so far.
 func readCPU(c *sandbox.Cluster) (cpuReading, error) {
 	r := cpuReading{byPID: map[int]uint64{}, names: map[int]string{os.Getpid(): observer}}
 	for _, p := range c.Processes() {
@@ -60,8 +56,7 @@ func readCPU(c *sandbox.Cluster) (cpuReading, error) {
 	return r, err
 }
 
-// MeterCPU begins to measure the CPU time of a cluster's processes, of this process, and of the
-// rest of the machine. The returned function returns the seconds since then, by component.
+// MeterCPU returns a function for the CPU seconds since the call, by component.
 func MeterCPU(c *sandbox.Cluster) (func() (map[string]float64, error), error) {
 	before, err := readCPU(c)
 	if err != nil {
@@ -76,7 +71,7 @@ func MeterCPU(c *sandbox.Cluster) (func() (map[string]float64, error), error) {
 	}, nil
 }
 
-// ProcessSeconds is the CPU time, in seconds, that a process has used since it began.
+// ProcessSeconds counts CPU seconds since the process began.
 func ProcessSeconds(pid int) (float64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -93,8 +88,7 @@ func componentOf(name string) string {
 	return name
 }
 
-// since returns the CPU seconds since an earlier reading, by component. A process that was started
-// in between counts from its start.
+// A process that started in between counts from its start.
 func (r cpuReading) since(before cpuReading) map[string]float64 {
 	out := map[string]float64{}
 	var known uint64
@@ -108,8 +102,7 @@ func (r cpuReading) since(before cpuReading) map[string]float64 {
 	return out
 }
 
-// processTicks reads utime and stime, fields 14 and 15 of /proc/PID/stat; the second field, the
-// name, is in parentheses and may hold any text.
+// Fields 14 and 15 of /proc/PID/stat are utime and stime; the name in parentheses may hold any text.
 func processTicks(stat string) (uint64, error) {
 	_, rest, ok := cutLast(stat, ") ")
 	fields := strings.Fields(rest)
@@ -126,8 +119,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// machineTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
-// steal (guest time is in user). Idle, iowait and steal are left out: they are no work here.
+// The first line of /proc/stat, without idle, iowait and steal; guest time is in user.
 func machineTicks(stat string) (uint64, error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

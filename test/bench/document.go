@@ -19,7 +19,6 @@ import (
 
 func page() record.Page { return record.Page{Command: "moorage-sandbox bench --render"} }
 
-// RenderDocument replaces the results in a document by the results in a folder.
 func RenderDocument(name, resultDir string) error {
 	results, err := renderFolder(resultDir)
 	if err != nil {
@@ -28,9 +27,6 @@ func RenderDocument(name, resultDir string) error {
 	return page().Write(name, results)
 }
 
-// renderFolder renders the result files of a folder, in the order of their names, each under a
-// heading. The scheduler's, the attacher's, moorage-node's, chaos' and large clusters' have pages
-// of their own.
 func renderFolder(dir string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -52,7 +48,7 @@ func renderFolder(dir string) (string, error) {
 	return strings.Join(parts, "\n"), nil
 }
 
-// renderResult renders a result file of either kind; nothing for a file that is rendered elsewhere.
+// It is empty for a file that is rendered elsewhere.
 func renderResult(name string) (string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -18,22 +18,18 @@ import (
 )
 
 const (
-	// dwell is how long pods live on once all run, and how long the API server is observed once all
-	// is detached, to count late writes (an event, a status) to their phase. It is a part of the
-	// load, and waits for nothing.
+	// Pods live on once all run, and the API server is observed after all detaches, for late writes.
 	dwell = 2 * time.Second
-	// hands is how many requests a burst has under way at once.
 	hands = 20
-	// patience bounds each wait of a run: upstream takes two minutes for 200 pods.
+	// Bounds each wait: upstream takes two minutes for 200 pods.
 	patience = 6 * time.Minute
-	// immediateClass binds claims before a pod comes; the sandbox's own class on first use.
+	// It binds claims before a pod comes.
 	immediateClass = "disk-immediate"
 )
 
 func podName(i int) string   { return fmt.Sprintf("pod-%03d", i) }
 func claimName(i int) string { return fmt.Sprintf("volume-%03d", i) }
 
-// scenario is one run as the sandbox plays it, with its clean-up and its judge.
 func scenario(c Case, mode sandbox.Mode, into *Run) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:      "bench",
@@ -46,7 +42,7 @@ func scenario(c Case, mode sandbox.Mode, into *Run) sandbox.Scenario {
 	}
 }
 
-// measure makes the load and fills in the measurements, as far as they go when a step fails.
+// measure fills in the measurements as far as they go when a step fails.
 func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 	version, err := e.Client.Discovery().ServerVersion()
 	if err != nil {
@@ -74,7 +70,6 @@ func measure(ctx context.Context, e *sandbox.Env, c Case, into *Run) error {
 	return errors.Join(loadErr, collect(e, w, into))
 }
 
-// optOut removes the label that opts the scenario's namespace in to Moorage.
 func optOut(ctx context.Context, e *sandbox.Env) error {
 	without := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, sandbox.EnforceLabel)
 	if _, err := e.Client.CoreV1().Namespaces().Patch(ctx, e.Namespace, types.MergePatchType, without, metav1.PatchOptions{}); err != nil {
@@ -83,8 +78,6 @@ func optOut(ctx context.Context, e *sandbox.Env) error {
 	return nil
 }
 
-// provision makes a claim per pod and, unless they are bound on first use, waits until all are
-// bound and known to be unused.
 func provision(ctx context.Context, e *sandbox.Env, c Case) error {
 	err := pace.Rate{Hands: hands}.Each(ctx, c.Pods, func(ctx context.Context, i int) error {
 		claim := sandbox.Claim(claimName(i), corev1.ReadWriteOnce)
@@ -115,9 +108,8 @@ func provision(ctx context.Context, e *sandbox.Env, c Case) error {
 	})
 }
 
-// claimsSay looks at the condition Unused of all claims. Kubernetes writes it in all modes, at the
-// pace of kube-controller-manager's request limit. A phase waits for it, or its writes would be
-// counted to the next.
+// Kubernetes writes Unused in all modes, at kube-controller-manager's pace: otherwise the next phase would
+// count these writes.
 func claimsSay(e *sandbox.Env, c Case, unused corev1.ConditionStatus) error {
 	said := 0
 	for _, claim := range e.View.Claims(e.Namespace) {

@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// journey is when one pod and its volume reached each stage; a zero time is a stage that was not
-// seen. The package documentation has the source of each.
+// A zero time is an unseen stage. The package documentation has the sources.
 type journey struct {
 	created, bound, deleted                time.Time
 	publishCalled, publishReturned, staged time.Time
@@ -20,22 +19,17 @@ type journey struct {
 	running, gone, detached                time.Time
 }
 
-// Metric is a measured step of a pod's journey.
 type Metric struct {
-	// Key names it in result files.
-	Key string
-	// Title names it in tables.
+	Key   string
 	Title string
-	// Headline says that users wait for it.
+	// Headline: users wait for this step.
 	Headline bool
-	// between returns the step's two ends.
-	between func(journey) (from, to time.Time)
+	between  func(journey) (from, to time.Time)
 }
 
 // BindingSeen is the metric of the observer's lag behind the API server.
 const BindingSeen = "bindingSeen"
 
-// Metrics lists the metrics in the order of tables.
 func Metrics() []Metric {
 	return []Metric{
 		{"createdToBound", "created → bound", false, func(p journey) (time.Time, time.Time) { return p.created, p.bound }},
@@ -50,13 +44,11 @@ func Metrics() []Metric {
 }
 
 type evidence struct {
-	// pods are the observer's.
 	pods   []sandbox.PodTimes
 	calls  []diskapi.Entry
 	events []audit.Event
 }
 
-// journeys joins the three sources into one journey per pod of the namespace.
 func (e evidence) journeys(namespace string) []journey {
 	asked := requestTimes(e.events, namespace)
 	called := callTimes(e.calls)
@@ -83,8 +75,6 @@ func first(at *time.Time, to time.Time) {
 	}
 }
 
-// requestTimes finds, by pod name, the requests that created, bound and deleted the pods of a
-// namespace.
 func requestTimes(events []audit.Event, namespace string) map[string]journey {
 	out := map[string]journey{}
 	for _, e := range events {
@@ -105,7 +95,7 @@ func requestTimes(events []audit.Event, namespace string) map[string]journey {
 	return out
 }
 
-// callTimes finds, by volume, its first calls. A volume has one pod in its life.
+// A volume has one pod in its life.
 func callTimes(calls []diskapi.Entry) map[string]journey {
 	out := map[string]journey{}
 	for _, c := range calls {
@@ -123,7 +113,7 @@ func callTimes(calls []diskapi.Entry) map[string]journey {
 	return out
 }
 
-// sample computes every metric of every pod. A step with an unseen end gives no sample.
+// A step with an unseen end gives no sample.
 func sample(pods []journey) map[string]Samples {
 	out := map[string]Samples{}
 	for _, m := range Metrics() {
@@ -138,8 +128,7 @@ func sample(pods []journey) map[string]Samples {
 	return out
 }
 
-// spans are how long the whole load took: until the last pod ran, and until the last volume was
-// detached, in milliseconds. Zero if unseen.
+// In milliseconds; zero if unseen.
 func spans(pods []journey) (running, detached float64) {
 	var created, ran, deleted, free time.Time
 	for _, p := range pods {
@@ -170,7 +159,7 @@ func millis(from, to time.Time) float64 {
 	return float64(to.Sub(from).Microseconds()) / 1000
 }
 
-// nodeUser begins the user names of kubelets, which are counted as one.
+// Kubelets are counted as one user.
 const nodeUser = "system:node:"
 
 func userName(user string) string {

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// sampleEvents is the audit log of two pods' lives in upstream mode.
 func sampleEvents(t *testing.T) []audit.Event {
 	t.Helper()
 	f, err := os.Open("testdata/audit.log")
@@ -28,7 +27,6 @@ func sampleEvents(t *testing.T) []audit.Event {
 	return events
 }
 
-// refused is a request of the sample's pod that was answered with a conflict.
 func refused(verb, subresource string, at float64) audit.Event {
 	e := audit.Event{
 		Stage: "ResponseComplete", Verb: verb, Received: second(at), Finished: second(at),
@@ -46,7 +44,6 @@ func call(call diskapi.Call, phase diskapi.Phase, outcome diskapi.Outcome, volum
 	return diskapi.Entry{Call: call, Phase: phase, Outcome: outcome, Volume: volume, Time: second(at)}
 }
 
-// sampleEvidence has a pod with everything, and a pod that was never attached.
 func sampleEvidence(t *testing.T) evidence {
 	return evidence{
 		events: append([]audit.Event{refused("create", "binding", 3.68), refused("delete", "", 5)}, sampleEvents(t)...),
@@ -112,7 +109,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Moorage may call the driver before the pod is bound: that is negative, not zero.
+// Moorage may call the driver before the pod is bound: negative, not zero.
 func TestPublishBeforeBindIsNegative(t *testing.T) {
 	got := sample([]journey{{bound: second(2), publishCalled: second(1.5)}})
 	if want := (Samples{-500}); !reflect.DeepEqual(got["boundToPublish"], want) {

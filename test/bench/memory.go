@@ -9,11 +9,9 @@ import (
 	"strings"
 )
 
-// Memory is a process's memory from /proc/PID/status, in MiB, by the names of its fields, such as
-// VmRSS.
+// Memory is from /proc/PID/status, in MiB, by field names such as VmRSS.
 type Memory map[string]float64
 
-// ProcessMemory reads some fields of a process's status.
 func ProcessMemory(pid int, fields ...string) (Memory, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -10,7 +10,6 @@ type reason struct {
 	buys string
 }
 
-// reasons lists every known kind of write of a pod with a volume.
 func reasons() []reason {
 	return []reason{
 		{"kube-scheduler", "create pods/binding", "the pod has a node"},
@@ -53,7 +52,7 @@ func reasons() []reason {
 	}
 }
 
-// purpose is the purpose of a kind of write; empty for an unexplained one.
+// It is empty for an unexplained write.
 func purpose(w Write) string {
 	for _, r := range reasons() {
 		if r.what == w.Verb+" "+w.Resource && (w.User == r.who || strings.HasSuffix(w.User, ":"+r.who)) {

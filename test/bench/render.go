@@ -11,16 +11,12 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// nothing stands where there is no number.
 const nothing = "–"
 
-// Render writes a result as Markdown that reads as plain text too: its origin, an overview, and per
-// case the times, the ratios, the writes and the CPU time.
 func Render(r Result) string {
 	return render(r, func(title, body string) string { return "\n" + title + ":\n\n" + body })
 }
 
-// renderFolded is Render for documents: long parts can be unfolded.
 func renderFolded(r Result) string {
 	return render(r, func(title, body string) string {
 		return "\n<details><summary>" + title + "</summary>\n\n" + body + "\n</details>\n"
@@ -58,7 +54,6 @@ func render(r Result, fold func(title, body string) string) string {
 	return out.String()
 }
 
-// overview has a row per case: one metric's median per setup, and the ratios.
 func overview(r Result, m Metric) string {
 	var t table.Table
 	setups := r.Setups()
@@ -83,7 +78,6 @@ func overview(r Result, m Metric) string {
 	return t.String()
 }
 
-// kubernetes lists the measured versions: one, as a rule.
 func (r Result) kubernetes() []string {
 	versions := map[string]bool{}
 	for _, run := range r.Runs {
@@ -94,8 +88,6 @@ func (r Result) kubernetes() []string {
 	return slices.Sorted(maps.Keys(versions))
 }
 
-// timesTable has a row per metric: the percentiles per setup, and the ratios of Moorage's to
-// upstream's.
 func timesTable(cells []cell) string {
 	var t table.Table
 	head := []string{""}
@@ -161,7 +153,6 @@ func ratios(cells []cell, value func(cell) (float64, bool)) []string {
 	return out
 }
 
-// percentileOf is a cell of the table. It mentions missing pods.
 func percentileOf(c cell, key string, p int) string {
 	switch {
 	case c.measured():
@@ -181,7 +172,6 @@ func percentileOf(c cell, key string, p int) string {
 	return text
 }
 
-// writesTable lists the writes of a phase one by one.
 func writesTable(cells []cell, of func(cell) []Write) string {
 	var lists [][]Write
 	for _, c := range cells {
@@ -203,7 +193,6 @@ func writesTable(cells []cell, of func(cell) []Write) string {
 	return t.String()
 }
 
-// countOf is how often a setup makes a kind of write, per pod.
 func countOf(c cell, list []Write, kind Write) string {
 	for _, w := range list {
 		if w.User != kind.User || w.Verb != kind.Verb || w.Resource != kind.Resource {
@@ -218,7 +207,6 @@ func countOf(c cell, list []Write, kind Write) string {
 	return nothing
 }
 
-// shortUser leaves out the common prefix of all service accounts.
 func shortUser(user string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(user, "system:serviceaccount:"), "system:")
 }

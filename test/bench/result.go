@@ -13,44 +13,34 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 )
 
-// Schema names the format of result files.
 const Schema = "moorage.dev/bench/v1"
 
-// Result is all measurements of a call of the benchmark, and their place.
 type Result struct {
-	// Schema names the format of the file.
 	Schema string `json:"schema"`
 	record.Head
-	// Runs are in the order of their runs.
 	Runs []Run `json:"-"`
 }
 
-// Run is one case in one setup on a fresh cluster.
 type Run struct {
 	Case  Case  `json:"case"`
 	Setup Setup `json:"setup"`
 	// Repeat counts the runs of the same case and setup, from 1.
-	Repeat  int       `json:"repeat"`
-	Started time.Time `json:"started"`
-	// Kubernetes is the version that the API server reports.
-	Kubernetes string `json:"kubernetes,omitempty"`
-	// Failed says why the run does not count; empty if it does.
+	Repeat     int       `json:"repeat"`
+	Started    time.Time `json:"started"`
+	Kubernetes string    `json:"kubernetes,omitempty"`
+	// Failed is empty if the run counts.
 	Failed string `json:"failed,omitempty"`
-	// AllRunning and AllDetached are how long the whole load took, in milliseconds: from the first
-	// creation until the last pod ran, and from the first deletion until the last volume was
-	// detached.
+	// AllRunning and AllDetached are milliseconds, from the first creation or deletion.
 	AllRunning  float64 `json:"allRunningMs,omitempty"`
 	AllDetached float64 `json:"allDetachedMs,omitempty"`
-	// Samples are in milliseconds, one per pod, by Metric.Key.
-	Samples map[string]Samples `json:"samplesMs,omitempty"`
-	// AttachWrites and DetachWrites are the API server's writes by phase.
-	AttachWrites []Write `json:"attachWrites,omitempty"`
-	DetachWrites []Write `json:"detachWrites,omitempty"`
-	// CPU is the CPU time by component, in seconds, from the first creation to the end of the run.
+	// Samples are milliseconds per pod, by Metric.Key.
+	Samples      map[string]Samples `json:"samplesMs,omitempty"`
+	AttachWrites []Write            `json:"attachWrites,omitempty"`
+	DetachWrites []Write            `json:"detachWrites,omitempty"`
+	// CPU is seconds by component, from the first creation to the run's end.
 	CPU map[string]float64 `json:"cpuSeconds,omitempty"`
 }
 
-// Setups lists the measured setups, in the order of Setups.
 func (r Result) Setups() []Setup {
 	var out []Setup
 	for _, setup := range Setups() {
@@ -61,7 +51,6 @@ func (r Result) Setups() []Setup {
 	return out
 }
 
-// Cases lists the measured cases, in the order of their first runs.
 func (r Result) Cases() []Case {
 	var out []Case
 	for _, run := range r.Runs {
@@ -72,7 +61,6 @@ func (r Result) Cases() []Case {
 	return out
 }
 
-// Failures lists the runs that failed, as errors.
 func (r Result) Failures() []error {
 	var out []error
 	for _, run := range r.Runs {
@@ -83,14 +71,12 @@ func (r Result) Failures() []error {
 	return out
 }
 
-// envelope is a result file: the runs are compact, one per line, which keeps thousands of samples
-// readable in a diff.
+// Each run has a compact line: thousands of samples stay readable in a diff.
 type envelope struct {
 	*Result
 	Raw []json.RawMessage `json:"runs"`
 }
 
-// Encode writes a result as JSON.
 func (r Result) Encode() ([]byte, error) {
 	r.Schema = Schema
 	head, err := json.MarshalIndent(r, "", "  ")
@@ -115,7 +101,6 @@ func (r Result) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode reads the output of Encode.
 func Decode(data []byte) (Result, error) {
 	var r Result
 	e := envelope{Result: &r}
@@ -135,7 +120,6 @@ func Decode(data []byte) (Result, error) {
 	return r, nil
 }
 
-// Load reads a result file.
 func Load(name string) (Result, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -148,7 +132,6 @@ func Load(name string) (Result, error) {
 	return r, nil
 }
 
-// Save writes a whole result file.
 func (r Result) Save(name string) error {
 	data, err := r.Encode()
 	if err != nil {

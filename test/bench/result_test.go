@@ -15,8 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/origin"
 )
 
-// sampleResult has every kind of run: good ones of all setups with and without enough samples for a
-// p99, a repeated one, one with unseen pods, a failed one, and a case with only failed runs.
 func sampleResult() Result {
 	small, large := Case{Nodes: 10, Pods: 4, Every: spacing, Status: time.Second}, Case{Nodes: 10, Pods: 100, Attach: time.Second, Status: 10 * time.Second}
 	at := time.Date(2026, 11, 20, 9, 23, 0, 0, time.UTC)

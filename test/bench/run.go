@@ -13,23 +13,19 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Config says what to measure.
 type Config struct {
-	// Command repeats the measurement.
 	Command string
 	Cases   []Case
 	Setups  []Setup
-	// Repeat is how often each case is run in each setup; samples of all runs count together.
+	// Repeat counts runs per case and setup; their samples count together.
 	Repeat int
 	// Options are for every cluster; each run's shape replaces theirs.
 	Options sandbox.Options
-	// Log prints a line of progress.
-	Log func(format string, args ...any)
-	// Partial is called after each run with the result so far; nil means never.
+	Log     func(format string, args ...any)
+	// Partial is called after each run; nil means never.
 	Partial func(Result) error
 }
 
-// Validate reports the first value that can't work.
 func (c Config) Validate() error {
 	switch {
 	case len(c.Cases) == 0 || len(c.Setups) == 0:
@@ -47,9 +43,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Measure makes all runs in turn. A failed run is in the result, with its reason. An error is about
-// the benchmark itself: an unusable configuration, a result that can't be written, or a context
-// that ended. The result then has the measurements so far.
+// Measure keeps failed runs in the result. An error is about the benchmark itself; the result then has the
+// measurements so far.
 func Measure(ctx context.Context, config Config) (Result, error) {
 	r := Result{Schema: Schema, Head: record.Begin(config.Command, origin.OfBinaryOrTree(ctx))}
 	if err := config.Validate(); err != nil {
@@ -73,8 +68,7 @@ func Measure(ctx context.Context, config Config) (Result, error) {
 	return r, nil
 }
 
-// plan lists the runs in their order: setups alternate within a case, and the first setup changes
-// from case to case.
+// Setups alternate within a case, and the first setup changes between cases.
 func (c Config) plan() []Run {
 	var out []Run
 	turn := 0

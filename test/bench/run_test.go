@@ -104,7 +104,6 @@ func TestMeasureEnds(t *testing.T) {
 	}
 }
 
-// session stands in for the program that the command is part of.
 type session struct {
 	json    bool
 	options sandbox.Options
@@ -177,7 +176,7 @@ func TestCommandRenders(t *testing.T) {
 	}
 }
 
-// The result of a run must survive its encoding, with any driver names.
+// The result must survive its encoding, with any driver names.
 func TestRunKeepsUnknownMetrics(t *testing.T) {
 	data, err := json.Marshal(Run{Samples: map[string]Samples{"new": {1}}, Case: QuickCases()[0]})
 	if err != nil {

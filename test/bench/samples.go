@@ -9,21 +9,18 @@ import (
 	"time"
 )
 
-// Samples are durations in milliseconds, one per pod, in no particular order.
 type Samples []float64
 
-// minForP99 is the least number of samples with a meaningful 99th percentile: below it that is the
-// maximum.
+// Below it the 99th percentile is the maximum.
 const minForP99 = 100
 
-// add appends a duration, rounded to a microsecond, the precision of the audit log's timestamps.
+// A microsecond is the precision of the audit log.
 func (s *Samples) add(d time.Duration) {
 	*s = append(*s, float64(d.Round(time.Microsecond).Microseconds())/1000)
 }
 
-// Percentile returns the nearest-rank percentile, 1 <= p <= 100, in milliseconds: the smallest
-// sample that at least p percent of all do not exceed, never interpolated. False if there are none,
-// or, for p from 99 on, fewer than 100.
+// Percentile is nearest-rank in milliseconds, never interpolated. False without samples, or from 99 on with
+// fewer than 100.
 func (s Samples) Percentile(p int) (float64, bool) {
 	if len(s) == 0 || p < 1 || p > 100 || p >= 99 && len(s) < minForP99 {
 		return 0, false
@@ -33,7 +30,7 @@ func (s Samples) Percentile(p int) (float64, bool) {
 	return sorted[rank-1], true
 }
 
-// ratio is a : b; false when either isn't positive.
+// ratio is false when either isn't positive.
 func ratio(a, b float64) (float64, bool) {
 	if a <= 0 || b <= 0 {
 		return 0, false
@@ -41,7 +38,6 @@ func ratio(a, b float64) (float64, bool) {
 	return a / b, true
 }
 
-// formatMillis writes milliseconds for people: three digits are enough.
 func formatMillis(ms float64) string {
 	switch size := math.Abs(ms); {
 	case size >= 9_995:

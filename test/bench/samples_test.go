@@ -49,8 +49,6 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// The definition in the documentation: the smallest sample that at least p percent of all do not
-// exceed.
 func TestPercentileIsNearestRank(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		s := Samples(rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 300).Draw(t, "samples"))

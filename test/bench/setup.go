@@ -9,36 +9,27 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Setup names the scheduling and attaching side.
 type Setup string
 
-// The setups. Each of Moorage's has a counterpart with the same external-attacher; its request
-// limit (5 a second by default, three writes per first attach) otherwise hides everything else in a
-// burst.
+// Each of Moorage's setups has a counterpart with the same external-attacher: its request limit hides
+// everything else.
 const (
-	// Standalone is Moorage in place of the attach/detach controller, and
-	// external-attacher with its defaults.
+	// Standalone is Moorage, with external-attacher's defaults.
 	Standalone Setup = "standalone"
-	// StandaloneTuned is the same with external-attacher's limits raised.
+	// StandaloneTuned raises external-attacher's limits.
 	StandaloneTuned Setup = "standalone-tuned"
 	// Upstream is Kubernetes and external-attacher with their defaults.
 	Upstream Setup = "upstream"
-	// UpstreamTuned is the same with the limits of kube-controller-manager and
-	// external-attacher raised.
+	// UpstreamTuned raises the limits of kube-controller-manager and external-attacher.
 	UpstreamTuned Setup = "upstream-tuned"
 )
 
-// Setups lists the compared setups, Moorage's first.
 func Setups() []Setup { return []Setup{Standalone, StandaloneTuned, Upstream, UpstreamTuned} }
 
-// QuickSetups is the cut that takes minutes: Moorage and tuned upstream with the same attacher, and
-// stock upstream.
 func QuickSetups() []Setup { return []Setup{StandaloneTuned, Upstream, UpstreamTuned} }
 
-// pair is a useful ratio.
 type pair struct{ ours, theirs Setup }
 
-// pairs lists the ratios, in the order of tables: each of Moorage's to each of upstream's.
 func pairs() []pair {
 	return []pair{
 		{Standalone, Upstream}, {Standalone, UpstreamTuned},
@@ -46,7 +37,6 @@ func pairs() []pair {
 	}
 }
 
-// ParseSetups turns flags into setups.
 func ParseSetups(names []string) ([]Setup, error) {
 	var out []Setup
 	for _, name := range names {
@@ -60,7 +50,6 @@ func ParseSetups(names []string) ([]Setup, error) {
 	return out, nil
 }
 
-// apply chooses the sandbox's mode and options for the setup.
 func (s Setup) apply(o sandbox.Options) (sandbox.Options, sandbox.Mode) {
 	o.TuneAttacher = s == StandaloneTuned
 	switch s {
@@ -72,7 +61,7 @@ func (s Setup) apply(o sandbox.Options) (sandbox.Options, sandbox.Mode) {
 	return o, sandbox.Standalone
 }
 
-// rotate returns the setups in the order of the i-th case: each is first in turn.
+// Each setup is first in turn.
 func rotate(setups []Setup, i int) []Setup {
 	k := i % len(setups)
 	return append(append([]Setup{}, setups[k:]...), setups[:k]...)

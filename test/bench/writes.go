@@ -10,19 +10,16 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// loadUser is the sandbox's administrator: it makes the load.
 const loadUser = "sandbox-admin"
 
-// Write counts one kind of write in one phase of a run. The kubelets' are counted as one user's,
-// system:node:*.
+// Write counts all kubelets as one user, system:node:*.
 type Write = audit.Write
 
-// window is a part of a run: from its begin (included) to its end.
+// from is included
 type window struct{ from, to time.Time }
 
 func (w window) contains(t time.Time) bool { return !t.Before(w.from) && t.Before(w.to) }
 
-// writesIn counts the writes that the API server received in a window, without the load's own.
 func writesIn(events []audit.Event, w window) []Write {
 	var in []audit.Event
 	for _, e := range events {
@@ -35,7 +32,6 @@ func writesIn(events []audit.Event, w window) []Write {
 	return audit.Writes(in)
 }
 
-// mergeWrites adds up lists of writes.
 func mergeWrites(lists ...[]Write) []Write {
 	type key struct{ user, verb, resource string }
 	sums := map[key]Write{}

@@ -20,7 +20,6 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -55,7 +54,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Sign makes a certificate for a name and for 127.0.0.1, as PEM with its key.
+// Sign makes PEM for a name and 127.0.0.1.
 func (a *Authority) Sign(t testing.TB, name string, dnsNames ...string) (cert, key []byte) {
 	t.Helper()
 	own := newKey(t)
@@ -76,14 +75,11 @@ func (a *Authority) Sign(t testing.TB, name string, dnsNames ...string) (cert, k
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// Files are the PEM files of a server's certificate, its key and the authority of both sides, in a
-// folder of the test's.
 type Files struct {
 	Authority     *Authority
 	Cert, Key, CA string
 }
 
-// NewFiles makes files for a server with a name.
 func NewFiles(t testing.TB, name string) Files {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,8 +98,7 @@ func Write(t testing.TB, file string, content []byte) {
 	}
 }
 
-// TLSConfig is that of a client whose certificate for a name its own authority
-// signed.
+// TLSConfig is a client's, with a certificate signed by its own authority.
 func (f Files) TLSConfig(t testing.TB, by *Authority, name string, dnsNames ...string) *tls.Config {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -116,7 +111,6 @@ func (f Files) TLSConfig(t testing.TB, by *Authority, name string, dnsNames ...s
 	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
 }
 
-// Client is a client with a certificate for a name.
 func (f Files) Client(t testing.TB, name string) *http.Client {
 	t.Helper()
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: f.TLSConfig(t, f.Authority, name), ForceAttemptHTTP2: true}}

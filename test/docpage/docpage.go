@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docpage is what the tests share that write a page of docs from
-// tables, and hold it to them. It reads source files, and reads or writes the
-// page; what is in the tables is each test's own.
+// Package docpage compares a page of docs with a test's tables, or writes it.
 package docpage
 
 import (
@@ -13,8 +11,7 @@ import (
 	"testing"
 )
 
-// Compare fails the test when a page is not exactly what the tables say; with
-// rewrite it writes the page instead.
+// Compare fails unless the page is exactly the text; with rewrite it writes the page.
 func Compare(t *testing.T, page, text string, rewrite bool) {
 	t.Helper()
 	if rewrite {
@@ -28,8 +25,7 @@ func Compare(t *testing.T, page, text string, rewrite bool) {
 	}
 }
 
-// Within returns nil when one of the files, named as filepath.Glob takes them,
-// has text of a form, which is a regular expression.
+// Within looks for a regular expression in files of a filepath.Glob pattern.
 func Within(files, form string) error {
 	names, err := filepath.Glob(files)
 	if err != nil {

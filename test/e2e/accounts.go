@@ -10,8 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// account makes a service account for an integrator, with rights in the scenario's namespace: its own,
-// and those of cluster roles.
 func (s *story) account(name string, own []rbacv1.PolicyRule, clusterRoles ...string) {
 	_, err := s.Client.CoreV1().ServiceAccounts(s.Namespace).Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	s.must(err)
@@ -30,8 +28,6 @@ func (s *story) account(name string, own []rbacv1.PolicyRule, clusterRoles ...st
 	}
 }
 
-// everywhere gives a service account a cluster role in the whole cluster, until the returned function
-// is called.
 func (s *story) everywhere(account, clusterRole string) (end func()) {
 	bindings, name := s.Client.RbacV1().ClusterRoleBindings(), s.Namespace+"-"+account+"-"+clusterRole
 	_, err := bindings.Create(s.ctx, &rbacv1.ClusterRoleBinding{
@@ -46,8 +42,7 @@ func (s *story) subject(account string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: account}}
 }
 
-// as is a program's connection to the API server with a service account's token. A pod's token is bound
-// to the pod, as a kubelet asks for it.
+// A pod's token is bound to the pod, as a kubelet asks for it.
 func (s *story) as(account string, pod *authenticationv1.BoundObjectReference) *rest.Config {
 	token, err := s.Client.CoreV1().ServiceAccounts(s.Namespace).CreateToken(s.ctx, account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: pod},

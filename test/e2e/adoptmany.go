@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// adoption guards the ledger of a controller that is installed into a large
-// cluster: complete, soon, and made by looking only. How soon is told and not
-// asserted.
+// It guards the ledger of a controller in a large cluster: complete, and made by looking only. The time is
+// told, not asserted.
 func adoption(scenario sandbox.Scenario, old estate) sandbox.Scenario {
 	scenario.Doc = fmt.Sprintf("The controller is installed into a cluster with %d attached volumes, a pod to each: it makes a VolumeHold for every one, detaches nothing and writes to no node; ", old.volumes()) +
 		"how long that took is told. A pod runs throughout, and one that comes meanwhile runs, too."
@@ -25,7 +24,7 @@ func adoption(scenario sandbox.Scenario, old estate) sandbox.Scenario {
 	scenario.Takes = 25 * time.Second
 	scenario.Shape = func(shape *sandbox.Shape) {
 		threeByFour(shape)
-		// The old nodes have no kubelets that would say that they are well.
+		// The old nodes have no kubelets to say that they are well.
 		shape.NodeMonitorGracePeriod = time.Hour
 	}
 	scenario.Run = tell(func(s *story) {
@@ -56,31 +55,26 @@ func adoption(scenario sandbox.Scenario, old estate) sandbox.Scenario {
 	return scenario
 }
 
-// adoptMany is an adoption among the other scenarios.
 func adoptMany() sandbox.Scenario {
 	return adoption(sandbox.Scenario{Name: "adopt-many"}, estate{nodes: 10, perNode: 50})
 }
 
-// adoptThousands is an adoption of a large cluster, on request.
 func adoptThousands() sandbox.Scenario {
 	return adoption(sandbox.Scenario{Name: "adopt-thousands", Extra: true, Timeout: 20 * time.Minute}, estate{nodes: 50, perNode: 100})
 }
 
-// adopting is the state of an adoption.
 type adopting struct {
 	*story
 	estate
 }
 
-// neverThere deletes the Lease that the killed controller has left, and that the
-// next one would wait out: where a controller is installed, there is none.
+// A new installation has no Lease: the next controller would wait the old Lease out.
 func (a *adopting) neverThere() {
 	a.must(a.Client.CoordinationV1().Leases(sandbox.MoorageNamespace).Delete(a.ctx, sandbox.MoorageController, metav1.DeleteOptions{}))
 	a.say("%d volumes are attached to %d nodes, which no controller of Moorage's has ever seen; now one is installed", a.volumes(), a.nodes)
 }
 
-// booked returns nil when each old volume has a hold. It is asked at every
-// change of the cluster, so it counts only.
+// It runs at every change of the cluster, so it only counts.
 func (a *adopting) booked() error {
 	holds := a.View.Holds()
 	if len(holds) < a.volumes() {
@@ -98,8 +92,6 @@ func (a *adopting) booked() error {
 	return nil
 }
 
-// heldWhereAttached returns nil when each old volume's hold names its node and
-// its pod.
 func (a *adopting) heldWhereAttached() error {
 	list, err := a.own().VolumeHolds().List(a.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -124,8 +116,6 @@ func (a *adopting) heldWhereAttached() error {
 	return nil
 }
 
-// onlyLooked fails if the controller has written the status of an old node, or
-// touched one of the attachments that it found.
 func (a *adopting) onlyLooked() {
 	found := map[string]bool{}
 	for i := range a.volumes() {

@@ -11,9 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherFaults has the driver answer with every code, once each, to attaches and to detaches: with
-// codes that leave the outcome open, after the work was done. One more call of each kind hangs, and the
-// driver is killed in the middle. ResourceExhausted is left out: it says that a node is full.
+// Every code is answered once, also after the work was done. ResourceExhausted is left out: it means a full
+// node.
 func attacherFaults() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-faults",
@@ -64,8 +63,6 @@ func faultCodes() []codes.Code {
 	}
 }
 
-// everyCode has the next calls fail with each code, and one more hang until
-// mended.
 func (s *story) everyCode(call diskapi.Call) (mend func()) {
 	for _, code := range faultCodes() {
 		fault := diskapi.Fault{Calls: []diskapi.Call{call}, Action: diskapi.Fail, Code: code.String(), Message: diskBusy, Times: 1}
@@ -77,7 +74,6 @@ func (s *story) everyCode(call diskapi.Call) (mend func()) {
 	return s.breakCalls(diskapi.Fault{Calls: []diskapi.Call{call}, Action: diskapi.Hang, Times: 1})
 }
 
-// spent waits until a call has failed with each code.
 func (s *story) spent(call diskapi.Call) {
 	s.until("calls have failed with every code", func() error {
 		for _, code := range faultCodes() {
@@ -89,7 +85,6 @@ func (s *story) spent(call diskapi.Call) {
 	})
 }
 
-// restartDriver kills the disk service, keeps its faults, and waits until it is back.
 func (s *story) restartDriver() {
 	s.must(s.Cluster.Kill(s.ctx, sandbox.DiskService))
 	s.must(s.Cluster.StartAgain(sandbox.DiskService))

@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherLies has the driver report work that it has not done: only its own list can show that. It has
-// no pod, since a kubelet would find out as well.
+// There is no pod, since a kubelet would find out as well.
 func attacherLies() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-lies",
@@ -49,12 +48,10 @@ func attacherLies() sandbox.Scenario {
 	}
 }
 
-// lie has the next call for a volume be answered with success, and do nothing.
 func (s *story) lie(call diskapi.Call, handle string) {
 	s.breakCalls(diskapi.Fault{Calls: []diskapi.Call{call}, Volume: handle, Action: diskapi.Ignore, Times: 1})
 }
 
-// lied waits until a call for a volume was answered with success and did nothing.
 func (s *story) lied(call diskapi.Call, handle string) {
 	s.until("the driver has lied", func() error {
 		entries := s.View.Calls(diskapi.Filter{Call: call, Volume: handle, Phase: diskapi.Returned, Outcome: diskapi.OK})
@@ -65,7 +62,6 @@ func (s *story) lied(call diskapi.Call, handle string) {
 	})
 }
 
-// onDisk returns nil when a disk is, or is not, attached to a node in the cloud.
 func (s *story) onDisk(handle, node string, want bool) error {
 	disks, err := s.Disk.Disks(s.ctx)
 	if err != nil {
@@ -84,8 +80,6 @@ func (s *story) onDisk(handle, node string, want bool) error {
 	return fmt.Errorf("there is no disk %s", handle)
 }
 
-// toldStray waits until the PersistentVolume names the nodes, by the driver's IDs, where the driver
-// lists its volume without an attachment.
 func (s *story) toldStray(nodes string) {
 	s.until("the PersistentVolume says where its volume is without an attachment: "+nodes, func() error {
 		claim := s.View.Claim(s.Namespace, "data")

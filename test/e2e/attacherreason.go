@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attacherReason follows the driver's cause of a refused attach to every waiter.
 func attacherReason() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "attacher-reason",
@@ -55,8 +54,6 @@ func attacherReason() sandbox.Scenario {
 	}
 }
 
-// attachError returns nil when a claim's VolumeAttachment at a node says that the
-// attach failed, with the words and the code; without one if the code is OK.
 func (s *story) attachError(claim, node string, code codes.Code, words string) error {
 	a := s.attachment(claim, node)
 	if a == nil || a.Status.AttachError == nil {
@@ -69,7 +66,6 @@ func (s *story) attachError(claim, node string, code codes.Code, words string) e
 	return nil
 }
 
-// unsatisfied returns nil when a ticket says that it lacks its volumes, and why.
 func (s *story) unsatisfied(name, reason, words string) error {
 	t, err := s.seenTicket(name)
 	if err != nil {
@@ -82,8 +78,6 @@ func (s *story) unsatisfied(name, reason, words string) error {
 	return nil
 }
 
-// holdRefused returns nil when a claim's hold says that the attach failed, with
-// the words.
 func (s *story) holdRefused(claim, words string) error {
 	hold, err := s.hold(claim)
 	if err != nil {
@@ -95,7 +89,6 @@ func (s *story) holdRefused(claim, words string) error {
 	return holdTells(hold, v1alpha1.HoldAttached, metav1.ConditionFalse, "AttachFailed", words)
 }
 
-// justHeld returns nil when a claim's hold says Held, and has nothing to report.
 func (s *story) justHeld(claim string) error {
 	hold, err := s.hold(claim)
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// backupMover guards that a data mover without a pod is interrupted by the workload without a torn write, and
-// goes on afterwards.
+// backupMover guards that the workload interrupts a data mover without a pod, without a torn write.
 func backupMover() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "backup-mover",
@@ -52,7 +51,7 @@ func backupMover() sandbox.Scenario {
 			second, uid := h.Node(), h.Ticket().UID
 			mover.begins(second)
 			s.goesOn(handle, db.Spec.NodeName, second)
-			h.Leave() // the process is killed: its ticket and its staged volumes stay
+			h.Leave() // a killed process leaves its ticket and its staged volumes
 			h = mover.acquires(time.Hour)
 			s.expect(h.Ticket().UID == uid && h.Node() == second, "the next process has the same ticket", "it has %s at %s", h.Ticket().UID, h.Node())
 			mover.ends(second)
@@ -81,8 +80,7 @@ func backupMover() sandbox.Scenario {
 	}
 }
 
-// mover is a data mover that has no pod: it stages a volume at a node through the driver's own socket, as an
-// agent on the machine does. While the volume is published there the driver writes to it, as for a pod.
+// mover stages a volume through the driver's own socket, as an agent on the machine does.
 type mover struct {
 	s       *story
 	claim   string
@@ -96,7 +94,6 @@ func (s *story) newMover(claim string) *mover {
 	return &mover{s, claim, tickets, make(chan string, 10)}
 }
 
-// acquires waits until the mover has its volume, at any node.
 func (m *mover) acquires(ttl time.Duration) *ticket.Handle {
 	ctx, cancel := context.WithTimeout(m.s.ctx, sandbox.Patience)
 	defer cancel()
@@ -110,7 +107,6 @@ func (m *mover) acquires(ttl time.Duration) *ticket.Handle {
 	return h
 }
 
-// asked waits until the mover is asked to let go.
 func (m *mover) asked() {
 	select {
 	case <-m.told:
@@ -119,7 +115,6 @@ func (m *mover) asked() {
 	}
 }
 
-// begins stages and publishes the volume at a node, and waits until it is written to.
 func (m *mover) begins(node string) {
 	s := m.s
 	handle, attached := s.handle(m.claim), s.attachedAt(m.claim, node)
@@ -147,7 +142,6 @@ func (m *mover) begins(node string) {
 	})
 }
 
-// ends takes the volume down at a node.
 func (m *mover) ends(node string) {
 	handle := m.s.handle(m.claim)
 	m.calls(node, func(ctx context.Context, n csi.NodeClient, staging, target string) error {
@@ -159,7 +153,6 @@ func (m *mover) ends(node string) {
 	})
 }
 
-// calls talks to the driver of a node, with the mover's own paths there.
 func (m *mover) calls(node string, do func(ctx context.Context, n csi.NodeClient, staging, target string) error) {
 	root := m.s.Cluster.KubeletFolder(node)
 	conn, err := grpc.NewClient("unix://"+filepath.Join(root, "plugins", sandbox.DriverName, "csi.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -173,7 +166,6 @@ func (m *mover) calls(node string, do func(ctx context.Context, n csi.NodeClient
 	}
 }
 
-// otherThan is the first node that differs from node.
 func (s *story) otherThan(node string, others ...string) string {
 	for _, o := range others {
 		if o != node {

@@ -16,13 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/judge"
 )
 
-// chaos churns pods while everything that can be killed is killed and the disk
-// service fails, hangs and dawdles. Nothing is asserted on the way but what the
-// judge asserts; in the end every pod runs, and then nothing may be left over.
-// In Standalone mode each node has its moorage-node, as by default, and what killed kubelets have
-// forgotten is unmounted in the end as a person would do it. In Cooperative mode kube-controller-manager attaches
-// and detaches, so that its violations are counted; every pod has to run even so. Upstream is
-// put through the same, and all that goes wrong is counted.
+// Only the judge asserts on the way; in the end every pod runs, and nothing is left over. Cooperative and
+// Upstream modes count violations; in Cooperative mode every pod still has to run.
 func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) sandbox.Scenario {
 	scenario.Doc = fmt.Sprintf("Up to %d pods come and go, %d actions long: kill -9 of every component and of kubelets, restarts of the API server, calls that fail, hang and take their time. "+
 		"In the end every pod runs, nothing is left over, and the judge has seen no violation. Cooperative: every pod runs; violations and leftovers, which may be kube-controller-manager's, are counted. Upstream: all that goes wrong is counted.", pods, actions)
@@ -60,10 +55,8 @@ func chaos(scenario sandbox.Scenario, pods, actions int, pace time.Duration) san
 	return scenario
 }
 
-// chaosNodes is how many nodes there are.
 const chaosNodes = 5
 
-// chaosShort is chaos as it is told with all other scenarios.
 func chaosShort() sandbox.Scenario {
 	return chaos(sandbox.Scenario{
 		Name:    "chaos-short",
@@ -73,8 +66,6 @@ func chaosShort() sandbox.Scenario {
 	}, 30, 240, 200*time.Millisecond)
 }
 
-// Chaos is chaos for ten minutes, on request: Standalone mode is judged, Cooperative mode and
-// stock Kubernetes are put through the same.
 func Chaos() sandbox.Scenario {
 	return chaos(sandbox.Scenario{
 		Name:    "chaos",
@@ -84,7 +75,6 @@ func Chaos() sandbox.Scenario {
 	}, 200, 2400, 250*time.Millisecond)
 }
 
-// churn is what chaos does, and has done.
 type churn struct {
 	*story
 	most   int
@@ -96,11 +86,9 @@ type churn struct {
 	faults []string
 }
 
-// patience is how long pods may take to run once there are no more faults:
-// failed calls are tried again after minutes.
+// Without faults, failed calls are tried again after minutes.
 const patience = 4 * time.Minute
 
-// allRun waits until every pod runs. Upstream it notes those that do not.
 func (c *churn) allRun() {
 	err := c.EventuallyWithin(c.ctx, patience, "every pod runs", func() error {
 		for _, pod := range c.pods {
@@ -123,8 +111,6 @@ func (c *churn) allRun() {
 	c.say("%d of %d pods run", len(c.pods)-len(c.Hanging()), len(c.pods))
 }
 
-// atTwoNodes counts how often a volume came to be at two nodes at once. Two that have
-// it mounted may break its file system.
 func (c *churn) atTwoNodes() {
 	log, err := c.Disk.Log(c.ctx, 0, diskapi.Filter{})
 	c.must(err)
@@ -138,7 +124,6 @@ func (c *churn) atTwoNodes() {
 	}
 }
 
-// act does one thing that the seed chooses.
 func (c *churn) act() {
 	actions := []struct {
 		weight int
@@ -166,7 +151,6 @@ func (c *churn) act() {
 
 func (c *churn) any(list []string) string { return list[c.Rand.IntN(len(list))] }
 
-// come makes a pod: with a new claim, or with one that another pod has left.
 func (c *churn) come() bool {
 	if len(c.pods) >= c.most {
 		return false
@@ -194,7 +178,6 @@ func (c *churn) come() bool {
 
 func (c *churn) leave() bool { return c.part(c.DeletePod) }
 
-// vanish deletes a pod as people do who have no patience.
 func (c *churn) vanish() bool { return c.part(c.forceDelete) }
 
 func (c *churn) part(how func(context.Context, string) error) bool {
@@ -211,7 +194,6 @@ func (c *churn) part(how func(context.Context, string) error) bool {
 	return true
 }
 
-// kill ends a component with SIGKILL, and starts it again.
 func (c *churn) kill() bool {
 	node := sandbox.NodeName(1 + c.Rand.IntN(chaosNodes))
 	components := c.placing()
@@ -225,7 +207,6 @@ func (c *churn) kill() bool {
 	return c.restart(name)
 }
 
-// placing lists the components that place pods and attach volumes.
 func (c *churn) placing() []string {
 	switch c.Mode {
 	case sandbox.Standalone:
@@ -237,8 +218,8 @@ func (c *churn) placing() []string {
 	}
 }
 
-// killNode ends a kubelet at any time between two actions, and not on their beat: what a kubelet
-// does after a deletion would else have been done whenever one is killed.
+// killNode does not follow the beat of the actions: else a kubelet would be done with a deletion at each
+// kill.
 func (c *churn) killNode() bool {
 	select {
 	case <-time.After(time.Duration(c.Rand.Int64N(int64(c.pace)))):
@@ -254,7 +235,6 @@ func (c *churn) restartAPI() bool {
 
 func (c *churn) restart(name string) bool { return c.restartAs(name, name) }
 
-// restartAs counts the kill under another name.
 func (c *churn) restartAs(name, kind string) bool {
 	c.must(c.Cluster.Kill(c.ctx, name))
 	c.must(c.Cluster.StartAgain(name))
@@ -262,8 +242,6 @@ func (c *churn) restartAs(name, kind string) bool {
 	return true
 }
 
-// fault breaks calls of the disk service: a share of them fails, fails after
-// it was carried out, takes its time, or some hang.
 func (c *churn) fault() bool {
 	calls := [][]diskapi.Call{{diskapi.ControllerPublish}, {diskapi.ControllerUnpublish}, {diskapi.ControllerPublish, diskapi.ControllerUnpublish}}
 	fault := diskapi.Fault{Calls: calls[c.Rand.IntN(len(calls))], Probability: 0.3, Seed: c.Rand.Uint64(), Message: "chaos"}
@@ -293,14 +271,12 @@ func (c *churn) mendOne() bool {
 	return true
 }
 
-// calm ends all faults.
 func (c *churn) calm() {
 	c.must(c.Disk.ClearFaults(c.ctx))
 	c.must(c.Cluster.Heal(c.ctx))
 }
 
-// unmounts takes down volumes that kubelets have forgotten, as a person does: only volumes without a pod
-// at the node, and while no pod comes to a node.
+// unmounts takes down only volumes without a pod at the node, and while no pod comes to a node.
 func (c *churn) unmounts() {
 	for _, node := range c.View.Nodes() {
 		c.cordon(node.Name)
@@ -327,7 +303,6 @@ func (c *churn) unmounts() {
 	})
 }
 
-// hasUser says whether a node's kubelet has a volume in use, or a pod there has it.
 func (c *churn) hasUser(node, handle string) bool {
 	if c.InUse(node, handle) {
 		return true

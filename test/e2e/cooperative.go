@@ -17,8 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// beside tells a story beside the attach/detach controller, with the outcome
-// that it has with Moorage alone.
 func beside(scenario sandbox.Scenario) sandbox.Scenario {
 	scenario.Name = "cooperative-" + scenario.Name
 	scenario.Doc = "Beside the stock attach/detach controller. " + scenario.Doc
@@ -26,8 +24,7 @@ func beside(scenario sandbox.Scenario) sandbox.Scenario {
 	return scenario
 }
 
-// managerRestarts guards Cooperative mode against the other controller's restarts: it deletes
-// attachments without a pod that it knows, and touches none that a pod uses.
+// managerRestarts guards that a restart of the other controller touches no attachment that a pod uses.
 func managerRestarts() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "manager-restarts",
@@ -75,8 +72,7 @@ func managerRestarts() sandbox.Scenario {
 	}
 }
 
-// boundElsewhere guards the repair after another scheduler's bind: a volume is attached for a ticket at
-// one node, and its pod is bound to another. The attach/detach controller then also attaches it there.
+// boundElsewhere guards the repair after another scheduler binds the pod to another node than its ticket's.
 func boundElsewhere() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "bound-elsewhere",
@@ -121,9 +117,8 @@ func boundElsewhere() sandbox.Scenario {
 	}
 }
 
-// pokedUntilDetached changes a node until a detach from it begins: an attach/detach controller that has
-// just started believes that everything is mounted until it hears of the node, and a kubelet without
-// news is silent for minutes.
+// A new attach/detach controller takes everything as mounted until it hears of the node, and a kubelet
+// without news is silent for minutes.
 func (s *story) pokedUntilDetached(node, handle string) {
 	for range 20 {
 		s.cordon(node)
@@ -141,8 +136,6 @@ func (s *story) pokedUntilDetached(node, handle string) {
 	s.expect(false, "kube-controller-manager deletes what it knows no pod for", "it does not")
 }
 
-// keepsOutOfNodeStatus: beside the attach/detach controller Moorage writes no
-// node status.
 func (s *story) keepsOutOfNodeStatus() {
 	for _, e := range s.everyRequest() {
 		if e.User.Username == controllerUser && e.Object.Path() == "nodes/status" {
@@ -151,7 +144,6 @@ func (s *story) keepsOutOfNodeStatus() {
 	}
 }
 
-// placed makes a claim with a volume that is attached nowhere.
 func (s *story) placed(claim, node string) {
 	s.claim(claim)
 	s.podAt(node, "first-"+claim, claim)
@@ -166,7 +158,6 @@ func (s *story) placed(claim, node string) {
 	})
 }
 
-// attachedAt waits until a claim's volume is attached to a node.
 func (s *story) attachedAt(claim, node string) *storagev1.VolumeAttachment {
 	var found *storagev1.VolumeAttachment
 	s.until("the volume of "+claim+" is attached to "+node, func() error {
@@ -179,7 +170,6 @@ func (s *story) attachedAt(claim, node string) *storagev1.VolumeAttachment {
 	return found
 }
 
-// manualTicket asks for a claim's volume at a node, as a user does.
 func (s *story) manualTicket(name, node, claim string) {
 	s.ticket(&v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -190,7 +180,6 @@ func (s *story) manualTicket(name, node, claim string) {
 	})
 }
 
-// ticket creates a ticket in the scenario's namespace.
 func (s *story) ticket(t *v1alpha1.VolumeTicket) {
 	t.Namespace = s.Namespace
 	if _, err := s.own().VolumeTickets(s.Namespace).Create(s.ctx, t, metav1.CreateOptions{}); err != nil {
@@ -198,12 +187,10 @@ func (s *story) ticket(t *v1alpha1.VolumeTicket) {
 	}
 }
 
-// removeTicket deletes a ticket.
 func (s *story) removeTicket(name string) {
 	s.must(s.own().VolumeTickets(s.Namespace).Delete(s.ctx, name, metav1.DeleteOptions{}))
 }
 
-// own is a client for Moorage's kinds, with all rights.
 func (s *story) own() client.Interface {
 	c, err := client.NewForConfig(s.Cluster.RESTConfig())
 	s.must(err)

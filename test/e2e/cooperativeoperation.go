@@ -9,8 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// cooperativeOperation guards that Moorage also attaches for tickets beside the attach/detach
-// controller.
 func cooperativeOperation() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "cooperative-operation",

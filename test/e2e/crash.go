@@ -10,9 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// crash guards I8: any process may be killed at any instant. Pods start in waves; each wave is led to
-// one step of the path, and there the process with the next step is killed, together with another
-// process that the seed chooses. All come back at once, while earlier waves are still under way.
+// crash guards I8: any process may be killed at any instant.
 func crash() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "crash",
@@ -49,21 +47,17 @@ func crash() sandbox.Scenario {
 	}
 }
 
-// crashPoint is a step of the path with a kill between its two stages.
 type crashPoint struct {
 	after, before sandbox.Stage
-	// victim is the process with the next step.
-	victim string
-	// hold keeps new pods from going further, and is called before there are any; nil if the next stage
-	// takes long or only luck helps. lead is called once there are pods. free releases held pods when
-	// the victim is dead.
+	victim        string
+	// hold is called before there are pods; it is nil if the next stage takes long or luck decides. free is
+	// called after the kill.
 	hold, free func(*crashes)
 	lead       func(c *crashes, wave []string)
 }
 
 func (p crashPoint) String() string { return fmt.Sprintf("%q and not %q", p.after, p.before) }
 
-// crashes counts the kills.
 type crashes struct {
 	*story
 	names   []string // of all pods so far
@@ -72,13 +66,11 @@ type crashes struct {
 	mend    func() // ends a fault of the disk service
 }
 
-// crashedAt is the time of a kill at a point, and of the return.
 type crashedAt struct {
 	crashPoint
 	killed, restarted time.Time
 }
 
-// webhookDown creates pods while the webhook is dead.
 func (c *crashes) webhookDown(n int) {
 	c.must(c.Cluster.Kill(c.ctx, sandbox.MoorageWebhook))
 	c.kills++
@@ -87,8 +79,6 @@ func (c *crashes) webhookDown(n int) {
 	c.say("%d pods were created while the webhook was dead", n)
 }
 
-// crashAt leads pods to a point, wave by wave until one is seen there, and
-// kills.
 func (c *crashes) crashAt(p crashPoint, pods int) {
 	for !c.led(p, pods) {
 		c.say("no pod was seen %s; once more", p)
@@ -110,8 +100,7 @@ func (c *crashes) crashAt(p crashPoint, pods int) {
 	c.say("killed when a pod was %s: %s", p, strings.Join(victims, ", "))
 }
 
-// led leads a wave of pods to a point. It returns false when all of them were
-// past it before one was seen there.
+// led returns false if all pods were past the point before a pod was seen there.
 func (c *crashes) led(p crashPoint, pods int) bool {
 	c.stamping()
 	if p.hold != nil {

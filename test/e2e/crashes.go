@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// wave creates pods, each with a volume of its own.
 func (c *crashes) wave(n int) []string {
 	var wave []string
 	for range n {
@@ -26,8 +25,7 @@ func (c *crashes) wave(n int) []string {
 	return wave
 }
 
-// stamping waits until new pods are stamped again: the API server goes on
-// without a webhook that does not answer.
+// The API server goes on without a webhook that does not answer.
 func (c *crashes) stamping() {
 	c.until("pods are stamped", func() error {
 		pod, err := c.Client.CoreV1().Pods(c.Namespace).Create(c.ctx, sandbox.Pod("dry-run", "any"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -38,15 +36,13 @@ func (c *crashes) stamping() {
 	})
 }
 
-// anyBut chooses another victim.
 func (c *crashes) anyBut(victim string) string {
 	all := []string{sandbox.MoorageController, sandbox.MoorageScheduler, sandbox.MoorageWebhook, sandbox.Attacher}
 	all = slices.DeleteFunc(all, func(name string) bool { return name == victim })
 	return all[c.Rand.IntN(len(all))]
 }
 
-// missed lists the points without a kill, in hindsight. If pods were not held, the next stage may have
-// been reached just before the kill, and only been heard after it.
+// missed looks back: pods that were not held may have reached the next stage just before the kill.
 func (c *crashes) missed(points []crashPoint) []crashPoint {
 	times := c.times(c.names)
 	return slices.DeleteFunc(slices.Clone(points), func(p crashPoint) bool {
@@ -63,14 +59,12 @@ func (c *crashes) missed(points []crashPoint) []crashPoint {
 	})
 }
 
-// between says whether a pod was at a point from one moment to another.
 func between(t sandbox.PodTimes, p crashPoint, from, to time.Time) bool {
 	after, reached := t.At[p.after]
 	before, left := t.At[p.before]
 	return reached && !after.After(from) && (!left || !before.Before(to))
 }
 
-// reached returns nil when one of the pods has reached a stage.
 func (c *crashes) reached(names []string, stage sandbox.Stage) error {
 	for _, t := range c.times(names) {
 		if _, ok := t.At[stage]; ok {
@@ -80,12 +74,10 @@ func (c *crashes) reached(names []string, stage sandbox.Stage) error {
 	return fmt.Errorf("none of %v is %s", names, stage)
 }
 
-// times lists the paths of pods.
 func (c *crashes) times(names []string) []sandbox.PodTimes {
 	return slices.DeleteFunc(c.Timeline.Pods(), func(t sandbox.PodTimes) bool { return !slices.Contains(names, t.Pod) })
 }
 
-// everyPod checks all pods so far.
 func (c *crashes) everyPod(check func(string) error) func() error {
 	return func() error {
 		for _, name := range c.names {

@@ -7,9 +7,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// crashPoints lists every step of the path that a process of Moorage's or the attacher makes. A victim
-// that does not make both ends of its step is paused beforehand, so that pods certainly stop there; a
-// step within one process is hit by looking.
+// A victim that does not make both ends of its step is paused beforehand, so that pods certainly stop
+// there. Only luck hits a step within one process.
 func crashPoints() []crashPoint {
 	return []crashPoint{
 		{
@@ -43,32 +42,26 @@ func crashPoints() []crashPoint {
 	}
 }
 
-// paused stops a process beforehand.
 func paused(name string) func(*crashes) {
 	return func(c *crashes) { c.must(c.Cluster.Pause(name)) }
 }
 
-// attachWithoutController lets attaches succeed while the controller is paused.
 func attachWithoutController(c *crashes, wave []string) {
 	c.until("an attach is asked for", func() error { return c.reached(wave, sandbox.PublishCalled) })
 	c.must(c.Cluster.Pause(sandbox.MoorageController))
 	attachGoesOn(c)
 }
 
-// publishWithoutSaying lets attaches succeed while the attacher can't tell.
 func publishWithoutSaying(c *crashes, wave []string) {
 	c.until("an attach is asked for", func() error { return c.reached(wave, sandbox.PublishCalled) })
 	c.must(c.Cluster.Cut(sandbox.Attacher))
 	attachGoesOn(c)
 }
 
-// attacherHears ends publishWithoutSaying.
 func attacherHears(c *crashes) { c.must(c.Cluster.Restore(sandbox.Attacher)) }
 
-// attachHangs holds attaches before they take effect.
 func attachHangs(c *crashes) {
 	c.mend = c.breakCalls(diskapi.Fault{Calls: []diskapi.Call{diskapi.ControllerPublish}, Action: diskapi.Hang})
 }
 
-// attachGoesOn ends attachHangs.
 func attachGoesOn(c *crashes) { c.mend() }

@@ -4,8 +4,6 @@ package e2e
 
 import "github.com/moorage-dev/moorage/test/sandbox"
 
-// Demo lists the demo's scenes: scenarios, in an order that tells a story in a few minutes. All run on
-// clusters of one shape, so that one start is enough.
 func Demo() []sandbox.Scene {
 	return []sandbox.Scene{
 		{
@@ -60,7 +58,6 @@ func Demo() []sandbox.Scene {
 	}
 }
 
-// onStage gives a scenario the demo's cluster.
 func onStage(s sandbox.Scenario) sandbox.Scenario {
 	s.Shape = failingNodes
 	return s

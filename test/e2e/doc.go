@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e holds the scenarios that run on the sandbox: one story per file,
-// each asserting its outcome in every mode it supports. The same scenarios are
-// the demo's scenes and the end-to-end tests.
-//
-// A scenario acts through the API server and faults, waits for conditions and
-// never for a time, and leaves cleaning up and the last questions (leftovers,
-// violations, denied calls) to the runner.
+// Package e2e holds the scenarios of the sandbox: a story per file, with its outcome in every mode it
+// supports. They are the end-to-end tests and the scenes of the demo. A scenario waits for conditions and
+// never for a time. The runner cleans up and asks for leftovers, violations and denied calls.
 package e2e

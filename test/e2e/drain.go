@@ -16,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// drained guards that a drain strands no pod: with two free slots for three pods, one with a disruption
-// budget, the other two move, and this pod runs until it may go and a slot is free.
+// drained guards that a drain strands no pod, with two free slots for three pods.
 func drained() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "drain",
@@ -66,7 +65,6 @@ func drained() sandbox.Scenario {
 	}
 }
 
-// sharedPage is the output of a command, for a reader beside the command.
 type sharedPage struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -84,7 +82,6 @@ func (p *sharedPage) String() string {
 	return p.text.String()
 }
 
-// twoSlotsFree cordons every node but one, and leaves one slot free at each of them.
 func (s *story) twoSlotsFree(node string) (pods []string) {
 	for _, other := range []string{"worker-2", "worker-3"} {
 		for i := range 3 {
@@ -100,7 +97,6 @@ func (s *story) twoSlotsFree(node string) (pods []string) {
 	return pods
 }
 
-// budget has a StatefulSet's pod always there.
 func (s *story) budget(app string) string {
 	one := intstr.FromInt32(1)
 	budget, err := s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Create(s.ctx, &policyv1.PodDisruptionBudget{
@@ -111,7 +107,6 @@ func (s *story) budget(app string) string {
 	return budget.Name
 }
 
-// movedFrom waits until the next pod of a name runs at another node. It finds a slot at once.
 func (s *story) movedFrom(node string, before *corev1.Pod) {
 	s.until("another "+before.Name+" runs elsewhere", func() error {
 		pod := s.View.Pod(s.Namespace, before.Name)
@@ -128,7 +123,6 @@ func (s *story) movedFrom(node string, before *corev1.Pod) {
 	})
 }
 
-// stays fails unless a pod runs where it ran.
 func (s *story) stays(before *corev1.Pod) {
 	pod := s.View.Pod(s.Namespace, before.Name)
 	s.expect(pod != nil && pod.UID == before.UID && pod.DeletionTimestamp == nil, before.Name+" is not evicted", "it is")

@@ -13,13 +13,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// manyWorkloads is how many pods with a volume leave the node.
 const manyWorkloads = 30
 
-// DrainMany measures for how long each workload of a node is away while it is drained: with
-// Moorage by `kubectl moorage drain`, and in upstream's mode by the code of `kubectl drain`,
-// which evicts all pods at once. Attach and detach take five seconds, and the attacher works on
-// ten volumes at a time, as external-attacher does by default.
+// Upstream's part runs the code of `kubectl drain`, which evicts all pods at once. The attacher works on
+// ten volumes at a time, external-attacher's default.
 func DrainMany() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:    "drain-many",
@@ -61,8 +58,6 @@ func DrainMany() sandbox.Scenario {
 	}
 }
 
-// absences is for how long pods did not run: from when their deletion is seen until the next
-// one of the name runs at another node.
 type absences struct {
 	first map[string]types.UID
 	began map[string]time.Time
@@ -94,7 +89,6 @@ func (a *absences) average() time.Duration {
 	return sum / time.Duration(len(a.over))
 }
 
-// drain empties a node as an administrator of the mode would.
 func (s *story) drain(node string) error {
 	if s.moorage() {
 		if a := s.moorageCommand("drain", node, "--ignore-daemonsets", "--timeout", "10m"); a.code != 0 {

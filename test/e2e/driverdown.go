@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// driverDown guards that proof of a machine's death does not stand in for the driver's detach:
-// the volume is attached elsewhere when ControllerUnpublish has succeeded.
+// driverDown guards that proof of a machine's death does not replace the driver's detach.
 func driverDown() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "driver-down",
@@ -60,7 +59,6 @@ func driverDown() sandbox.Scenario {
 	}
 }
 
-// asksDetach returns nil if the VolumeAttachment of a claim's volume at a node is being deleted.
 func (s *story) asksDetach(claim, node string) error {
 	if va := s.attachment(claim, node); va == nil || va.DeletionTimestamp == nil {
 		return fmt.Errorf("its VolumeAttachment is %v", va)
@@ -68,7 +66,6 @@ func (s *story) asksDetach(claim, node string) error {
 	return nil
 }
 
-// detachFailed returns nil if detaches of a volume from a node have failed so often.
 func (s *story) detachFailed(handle, node string, times int) error {
 	failed := 0
 	for _, e := range s.calls(diskapi.ControllerUnpublish, diskapi.Returned, handle, node) {

@@ -21,37 +21,30 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// The driver of an estate, and how the names of all that is in one begin.
 const (
 	oldDriver = "old.example.com"
 	oldPrefix = "old-"
 )
 
-// estate is what a cluster has when Moorage comes: nodes with attached volumes
-// of a driver that has been there for long, and a pod to each. They are objects
-// of the API only: no kubelet runs there, which the controller can't tell.
+// These are API objects only; no kubelet runs there, but the controller can't tell.
 type estate struct {
 	nodes, perNode int
 }
 
 func (e estate) volumes() int { return e.nodes * e.perNode }
 
-// nodeOf is the node that has a volume.
 func (e estate) nodeOf(volume int) string { return fmt.Sprintf("%s%03d", oldPrefix, volume%e.nodes) }
 
-// attachmentOf is the name of a volume's VolumeAttachment.
 func (e estate) attachmentOf(volume int) string {
 	return ledger.AttachmentName(ledger.VolumeID{Driver: oldDriver, Handle: oldName(volume)}, ledger.NodeName(e.nodeOf(volume)))
 }
 
-// oldName names a volume, its handle, its claim and its pod.
 func oldName(volume int) string { return fmt.Sprintf("%s%05d", oldPrefix, volume) }
 
-// settle makes the estate, without a controller that attaches. kube-controller-manager is away as well,
-// since it would call claims lost before it sees their volumes; it leaves the estate unchanged later.
+// kube-controller-manager is away too: it would call claims lost before it sees their volumes.
 func (a *adopting) settle() {
 	a.must(a.Cluster.Kill(a.ctx, sandbox.ControllerManager))
-	// The API server goes on with a policy until it hears that it is gone.
+	// The API server follows a policy until it hears that it is gone.
 	a.until("volumesAttached is anybody's to write", func() error { return a.oldNode(a.ctx, 0) })
 	a.parallel(a.nodes-1, func(ctx context.Context, i int) error { return a.oldNode(ctx, i+1) })
 	a.parallel(a.volumes(), a.oldVolume)
@@ -67,13 +60,10 @@ func (a *adopting) settle() {
 	})
 }
 
-// parallel does something with each number below n, several at a time, and ends the
-// story with the first error.
 func (a *adopting) parallel(n int, do func(ctx context.Context, i int) error) {
 	a.must(pace.Rate{Hands: 32}.Each(a.ctx, n, do))
 }
 
-// oldNode makes a node that has reported its volumes, and its driver.
 func (a *adopting) oldNode(ctx context.Context, i int) error {
 	now := metav1.Now()
 	node := &corev1.Node{
@@ -104,7 +94,6 @@ func (a *adopting) oldNode(ctx context.Context, i int) error {
 	return nil
 }
 
-// oldVolume makes a claim with its volume, attached, and the pod that has it.
 func (a *adopting) oldVolume(ctx context.Context, i int) error {
 	if err := a.oldClaim(ctx, i); err != nil {
 		return err
@@ -127,8 +116,7 @@ func (a *adopting) oldVolume(ctx context.Context, i int) error {
 	return a.CreatePod(ctx, pod)
 }
 
-// oldClaim makes a claim and its PersistentVolume, bound to each other, so that
-// no other controller has anything to write there.
+// No other controller has anything to write on the bound objects.
 func (a *adopting) oldClaim(ctx context.Context, i int) error {
 	name, claims := oldName(i), a.Client.CoreV1().PersistentVolumeClaims(a.Namespace)
 	claim := sandbox.Claim(name, corev1.ReadWriteOnce)
@@ -158,9 +146,7 @@ func (a *adopting) oldClaim(ctx context.Context, i int) error {
 	return nil
 }
 
-// clear deletes the estate: there are no kubelets that would. The controller
-// that protects claims and volumes in use would take its time for so many, so
-// that their finalizers are removed here.
+// The protection controller would take long for so many finalizers.
 func (a *adopting) clear() {
 	a.must(a.Cluster.Kill(a.ctx, sandbox.MoorageController)) // its caches would lag behind, and it would make attachments again
 	core, now := a.Client.CoreV1(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
@@ -183,7 +169,6 @@ func (a *adopting) clear() {
 	})
 }
 
-// ifThere is an error, unless it says that the object is gone.
 func ifThere(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

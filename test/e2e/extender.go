@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// extended is a scenario with the stock kube-scheduler and Moorage's extender: the outcome is the
-// plugin's.
 func extended(s sandbox.Scenario) sandbox.Scenario {
 	story, _, _ := strings.Cut(s.Doc, " Upstream:")
 	s.Name = "extender-" + s.Name

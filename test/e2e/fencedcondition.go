@@ -17,11 +17,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// fencedByScript is the condition that the policy of the scenario names.
 const fencedByScript = v1alpha1.FencedConditionPrefix + "script"
 
-// fencedCondition guards a condition of the Node as proof: it counts when it is set after the
-// last sign of the node, and frees nothing when it is older.
+// fencedCondition guards that a Node's condition frees nothing if it is older than the node's last sign.
 func fencedCondition() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "fenced-condition",
@@ -56,7 +54,6 @@ func fencedCondition() sandbox.Scenario {
 	}
 }
 
-// vouch sets the condition that says that a machine writes no more.
 func (s *story) vouch(node string) {
 	set := corev1.NodeCondition{Type: fencedByScript, Status: corev1.ConditionTrue, Reason: "Fenced", LastTransitionTime: metav1.Now()}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{set}}})
@@ -65,7 +62,6 @@ func (s *story) vouch(node string) {
 	s.must(err)
 }
 
-// olderThanSigns waits until the node has renewed its Lease after the condition was set.
 func (s *story) olderThanSigns(node string) {
 	s.until("the node's Lease is newer than the condition", func() error {
 		n, err := s.Client.CoreV1().Nodes().Get(s.ctx, node, metav1.GetOptions{})

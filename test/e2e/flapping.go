@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// flapping guards that the time of afterUnreachable is of one silence: a node that comes back again and
-// again is never silent for so long.
+// flapping guards that afterUnreachable counts a single silence of a node.
 func flapping() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "flapping",
@@ -65,7 +64,6 @@ func flapping() sandbox.Scenario {
 	}
 }
 
-// lost breaks a node, and waits until it is not Ready, and returns since when it is not.
 func (s *story) lost(node string, breaks func()) time.Time {
 	breaks()
 	s.nodeIs(node, false)
@@ -74,14 +72,12 @@ func (s *story) lost(node string, breaks func()) time.Time {
 	return since
 }
 
-// back mends a node, and waits until it is Ready.
 func (s *story) back(node string, mends func()) {
 	mends()
 	s.nodeIs(node, true)
 	s.say("%s is back", node)
 }
 
-// readySince is since when a node is Ready, or is not.
 func (s *story) readySince(node string) time.Time {
 	for _, c := range s.View.Node(node).Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -91,7 +87,6 @@ func (s *story) readySince(node string) time.Time {
 	return time.Time{}
 }
 
-// longAgo waits until an instant is longer ago than the policy of unreachable nodes says.
 func (s *story) longAgo(then time.Time) {
 	s.until("the first time is longer ago than the policy says", func() error {
 		if ago := time.Since(then); ago < unreachableFor+5*time.Second {
@@ -101,7 +96,6 @@ func (s *story) longAgo(then time.Time) {
 	})
 }
 
-// left is a pod with its volume, both untouched.
 type left struct {
 	pod, claim, node, handle string
 	uid, attachment          types.UID
@@ -115,8 +109,6 @@ func (s *story) leftAt(pod, claim string) left {
 	}
 }
 
-// unmoved fails unless these pods are there, not being deleted, and their volumes were never
-// asked to be detached.
 func (s *story) unmoved(all []left) {
 	for _, was := range all {
 		pod, va := s.View.Pod(s.Namespace, was.pod), s.attachment(was.claim, was.node)

@@ -15,8 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// forcedDetach guards the policy's way out of a dead node: its time counts from
-// when the last pod object is gone, survives a change of leader, and is told.
+// forcedDetach guards that the policy's time begins with the end of the last pod object and survives a
+// change of leader.
 func forcedDetach() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "forced-detach",
@@ -54,8 +54,7 @@ func forcedDetach() sandbox.Scenario {
 	}
 }
 
-// forcedUnreachable guards the policy's remedy for a case that hangs without end in stock Kubernetes: a
-// node is dead, and its pod Terminating.
+// This case hangs in stock Kubernetes: a dead node with a Terminating pod.
 func forcedUnreachable() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "forced-unreachable",
@@ -90,7 +89,6 @@ func forcedUnreachable() sandbox.Scenario {
 	}
 }
 
-// forcedBy waits for the event with the rule of a volume's forced detach from a node.
 func (s *story) forcedBy(rule, node string) {
 	s.until("the event says by which rule", func() error {
 		for _, e := range s.View.Events(metav1.NamespaceDefault) {
@@ -102,7 +100,6 @@ func (s *story) forcedBy(rule, node string) {
 	})
 }
 
-// forcing waits until the hold says that a rule has come so far.
 func (s *story) forcing(rule v1alpha1.ForceDetachRule, seconds int64) {
 	s.until(fmt.Sprintf("rule %s has come to %d s", rule, seconds), func() error {
 		hold, err := s.hold("data")
@@ -117,14 +114,12 @@ func (s *story) forcing(rule v1alpha1.ForceDetachRule, seconds int64) {
 	})
 }
 
-// policy makes an AttachPolicy for the sandbox's driver.
 func (s *story) policy(name string, spec v1alpha1.AttachPolicySpec) {
 	spec.Driver = sandbox.DriverName
 	_, err := s.own().AttachPolicies().Create(s.ctx, &v1alpha1.AttachPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
 	s.must(err)
 }
 
-// noPolicy deletes it again.
 func (s *story) noPolicy(name string) {
 	s.must(s.own().AttachPolicies().Delete(s.ctx, name, metav1.DeleteOptions{}))
 }

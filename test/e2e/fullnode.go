@@ -12,9 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// fullNode guards that a volume's own attachment is never counted against it: a pod comes back to a
-// node with every slot taken, one of them by its own volume. Detaches of that volume are held up
-// meanwhile, so that its attachment is certainly there for the scheduler.
+// fullNode guards that a volume's own attachment is never counted against it. Held detaches keep the
+// attachment.
 func fullNode() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "full-node",
@@ -51,8 +50,6 @@ func fullNode() sandbox.Scenario {
 	}
 }
 
-// boundOnto waits until a pod is bound while the attachment that it comes back
-// to is still there; it must not be refused on the way.
 func (s *story) boundOnto(name string, attachment types.UID) {
 	s.until("the pod is bound to the full node while its volume is there", func() error {
 		switch pod := s.View.Pod(s.Namespace, name); {
@@ -69,8 +66,6 @@ func (s *story) boundOnto(name string, attachment types.UID) {
 	s.say("it is bound at once, onto its own attachment")
 }
 
-// refusedFor is upstream's outcome: the scheduler refuses the pod because of
-// the very attachment that it comes back to.
 func (s *story) refusedFor(name string, attachment types.UID) {
 	s.until("the pod is refused by its own attachment", func() error {
 		pod := s.View.Pod(s.Namespace, name)
@@ -87,7 +82,6 @@ func (s *story) refusedFor(name string, attachment types.UID) {
 	s.say("it is refused: its own attachment is counted against it")
 }
 
-// exists says whether a VolumeAttachment is there.
 func (s *story) exists(uid types.UID) bool {
 	for _, a := range s.View.Attachments() {
 		if a.UID == uid {

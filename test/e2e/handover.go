@@ -11,9 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// handover guards I1: the volume of a pod that moves to another node is attached there only after the
-// detach from the old node is over. The detach is held up until a volume of a later pod is attached to
-// the new node: the attaching controller has had the chance to attach too soon.
+// handover guards I1. The detach is held until a later pod's volume is attached: the controller had the
+// chance to attach too soon.
 func handover() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "handover",
@@ -56,11 +55,8 @@ func handover() sandbox.Scenario {
 	}
 }
 
-// dataOf is the claim that a StatefulSet makes for a pod.
 func dataOf(pod string) string { return "data-" + pod }
 
-// boundAgain waits until a pod of the same name, but not the same one, is
-// bound.
 func (s *story) boundAgain(name string, before *corev1.Pod) *corev1.Pod {
 	var pod *corev1.Pod
 	s.until("another pod "+name+" is bound", func() error {

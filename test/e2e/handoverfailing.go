@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// handoverFailing guards I9: a failed detach frees no volume. Upstream takes the volume of a failed
-// detach as attached anywhere, and attaches it to the next node
+// handoverFailing guards I9: a failed detach frees no volume. Upstream attaches it to the next node
 // (docs/internals/conformance-controller.md, hazard 5).
 func handoverFailing() sandbox.Scenario {
 	return sandbox.Scenario{
@@ -54,7 +53,6 @@ func handoverFailing() sandbox.Scenario {
 	}
 }
 
-// toldOfFailedHandover waits until the pod and the hold name the cause of their wait. It returns the hold's UID.
 func (s *story) toldOfFailedHandover(from string) (uid types.UID) {
 	text := "from " + from + " failed and will be tried again"
 	s.until("the pod is told that the detach fails", func() error {
@@ -74,8 +72,6 @@ func (s *story) toldOfFailedHandover(from string) (uid types.UID) {
 	return uid
 }
 
-// eventsOnce waits until claim and hold of db-0's volume have an event, which was
-// made once and is found by the object's UID, as kubectl describe looks for it.
 // The hold may be gone by then.
 func (s *story) eventsOnce(reason, kind string, hold types.UID) {
 	s.until("claim and hold are told "+reason, func() error {
@@ -95,8 +91,6 @@ func (s *story) eventsOnce(reason, kind string, hold types.UID) {
 	})
 }
 
-// attachedTwice is upstream's outcome: it asks the disk service to attach the
-// volume to the second node while it may be at the first.
 func (s *story) attachedTwice(handle, to string) {
 	s.until("the volume is to be attached to "+to+" while it is at the first node", func() error {
 		if len(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, to)) == 0 {

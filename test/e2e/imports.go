@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// imported guards that Moorage detaches no volume that was imported before it began.
 func imported() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "import",
@@ -78,7 +77,6 @@ func imported() sandbox.Scenario {
 	}
 }
 
-// ticketNames are the names of the namespace's tickets.
 func (s *story) ticketNames() []string {
 	var names []string
 	for _, o := range s.View.Tickets(s.Namespace) {
@@ -89,12 +87,10 @@ func (s *story) ticketNames() []string {
 	return names
 }
 
-// unpublished is how often a claim's volume has been asked to leave a node.
 func (s *story) unpublished(claim, node string) int {
 	return len(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, s.handle(claim), node))
 }
 
-// attachByHand makes the VolumeAttachment of a claim's volume without a pod.
 func (s *story) attachByHand(claim, node string) {
 	pv := s.View.Claim(s.Namespace, claim).Spec.VolumeName
 	_, err := s.Client.StorageV1().VolumeAttachments().Create(s.ctx, &storagev1.VolumeAttachment{

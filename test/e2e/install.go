@@ -19,9 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// adoptAndLeave guards what an administrator does first and last: Moorage is
-// installed into a running cluster, and taken out again, with pods running
-// through both.
+// adoptAndLeave guards pods through Moorage's install and removal.
 func adoptAndLeave() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "adopt-and-leave",
@@ -74,8 +72,6 @@ func adoptAndLeave() sandbox.Scenario {
 	}
 }
 
-// withoutMoorage tells a part of a story on a cluster with the stock
-// attach/detach controller and without Moorage's.
 func (s *story) withoutMoorage(part func()) {
 	s.withoutController(func() {
 		s.enforce(false)
@@ -86,8 +82,6 @@ func (s *story) withoutMoorage(part func()) {
 	})
 }
 
-// withoutController runs a part of a story without any controller that attaches, and without the policy
-// that keeps others from writing volumesAttached.
 func (s *story) withoutController(part func()) {
 	s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))
 	policies, bindings := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
@@ -102,7 +96,6 @@ func (s *story) withoutController(part func()) {
 	s.must(s.Cluster.StartAgain(sandbox.MoorageController))
 }
 
-// enforce opts the scenario's namespace in or out.
 func (s *story) enforce(on bool) {
 	value := "null"
 	if on {
@@ -113,7 +106,6 @@ func (s *story) enforce(on bool) {
 	s.must(err)
 }
 
-// untouchedAll fails unless these pods run, and no detach of their volumes was ever asked for.
 func (s *story) untouchedAll(pods ...string) {
 	for _, name := range pods {
 		pod := s.View.Pod(s.Namespace, name)
@@ -122,8 +114,7 @@ func (s *story) untouchedAll(pods ...string) {
 	}
 }
 
-// stockReturns guards Standalone mode against an upgrade of the control plane
-// that forgets about it.
+// stockReturns guards against a control-plane upgrade that forgets Standalone mode.
 func stockReturns() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "stock-returns",
@@ -168,8 +159,7 @@ func stockReturns() sandbox.Scenario {
 	}
 }
 
-// keptOut has a policy keep a volume that the attach/detach controller would give
-// back: it is denied the write that would say so, and the volume stays.
+// The attach/detach controller is denied its write, and the volume stays.
 func (s *story) keptOut(node string) {
 	s.policy("delay", v1alpha1.AttachPolicySpec{DetachDelay: &metav1.Duration{Duration: time.Hour}})
 	s.claim("kept")
@@ -198,8 +188,7 @@ func (s *story) keptOut(node string) {
 
 const strangers = "strange.example.com"
 
-// stranger has a pod ask for a volume of a driver that the node does not have:
-// Moorage makes no attachment for it, the attach/detach controller does.
+// Moorage makes no attachment for a driver that the node lacks, but the attach/detach controller does.
 func (s *story) stranger(node string) {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "strange"},
@@ -235,7 +224,6 @@ func (s *story) stranger(node string) {
 	})
 }
 
-// noStranger takes all of that away again.
 func (s *story) noStranger() {
 	s.remove("strange")
 	s.gone("strange")

@@ -20,8 +20,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// isolation guards two promises of the sandbox: two clusters don't see each
-// other, and a parent that is killed leaves nothing behind.
+// isolation guards that clusters don't see each other, and that a killed parent leaves nothing behind.
 func isolation() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "isolation",
@@ -67,7 +66,6 @@ func runIsolation(ctx context.Context, e *sandbox.Env) (err error) {
 	return expectStaleFolderRemoved(ctx, options, theirs.Dir)
 }
 
-// startOther starts a cluster in a process of its own.
 func startOther(ctx context.Context, e *sandbox.Env, base string) (*exec.Cmd, sandbox.Info, error) {
 	executable, err := executableOf(e)
 	if err != nil {
@@ -94,7 +92,6 @@ func startOther(ctx context.Context, e *sandbox.Env, base string) (*exec.Cmd, sa
 	return cmd, info, nil
 }
 
-// awaitGone waits until no process of a cluster exists.
 func awaitGone(ctx context.Context, info sandbox.Info) error {
 	var alive []string
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
@@ -112,7 +109,6 @@ func awaitGone(ctx context.Context, info sandbox.Info) error {
 	return nil
 }
 
-// exists says whether a process is there and not a zombie.
 func exists(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -122,7 +118,6 @@ func exists(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-// expectStaleFolderRemoved starts a cluster of a third name: the next start cleans up.
 func expectStaleFolderRemoved(ctx context.Context, options sandbox.Options, dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("the killed cluster's folder should be there until somebody clears up: %w", err)

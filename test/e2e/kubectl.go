@@ -24,9 +24,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// kubectlMoorage guards I7 for people: while a volume is on its way, and while a node is full, kubectl
-// moorage shows holder, waiters and cause to a user who may only read; afterwards it shows the costs of
-// the way.
+// kubectlMoorage guards I7 for a user who may only read.
 func kubectlMoorage() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "kubectl",
@@ -47,7 +45,6 @@ func kubectlMoorage() sandbox.Scenario {
 	}
 }
 
-// reader makes the user of the documented ClusterRole; the returned function takes the role away again.
 func (s *story) reader() (remove func()) {
 	_, block, _ := strings.Cut(docs.Kubectl, "```yaml\n")
 	block, _, _ = strings.Cut(block, "```")
@@ -69,16 +66,13 @@ func (s *story) reader() (remove func()) {
 	}
 }
 
-// readerUser may only read.
 const readerUser = "reader"
 
-// answer is what a command has printed, and its exit code.
 type answer struct {
 	out, err string
 	code     int
 }
 
-// moorageCommand runs kubectl moorage with all rights.
 func (s *story) moorageCommand(args ...string) answer {
 	var out bytes.Buffer
 	a := s.moorageWrites(&out, args...)
@@ -86,7 +80,6 @@ func (s *story) moorageCommand(args ...string) answer {
 	return a
 }
 
-// moorageWrites is moorageCommand with another place for the output.
 func (s *story) moorageWrites(out io.Writer, args ...string) answer {
 	var errs bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: &errs}
@@ -94,7 +87,6 @@ func (s *story) moorageWrites(out io.Writer, args ...string) answer {
 	return answer{err: errs.String(), code: code}
 }
 
-// reads runs a command as the reader, and fails when a right is missing.
 func (s *story) reads(args ...string) answer {
 	a := s.moorageCommand(append(args, "--as", readerUser)...)
 	what := "kubectl moorage " + strings.Join(args, " ") + " needs no more than the documented rights"
@@ -102,14 +94,11 @@ func (s *story) reads(args ...string) answer {
 	return a
 }
 
-// readsJSON runs a command and takes its JSON apart.
 func (s *story) readsJSON(into any, args ...string) {
 	a := s.reads(append(args, "-o", "json")...)
 	s.must(json.Unmarshal([]byte(a.out), into))
 }
 
-// explains waits until a pod's explanation has a state and a reason, and shows
-// people every text.
 func (s *story) explains(pod, state, code string, texts ...string) {
 	s.until(fmt.Sprintf("kubectl moorage explain pod %s says %s %s", pod, state, code), func() error {
 		var x facts.Pod
@@ -139,8 +128,6 @@ func reasonsOf(nodes []facts.NodesVerdict) []facts.Reason {
 	return list
 }
 
-// explainsHandover moves the pod to another node, holds the detach up, and asks
-// every command meanwhile.
 func (s *story) explainsHandover(first *corev1.Pod, from, claim string) {
 	handle := s.handle(claim)
 	mend := s.hangDetach(handle)
@@ -162,7 +149,6 @@ func (s *story) explainsHandover(first *corev1.Pod, from, claim string) {
 	s.explains("db-0", facts.PodReady, "", "runs at "+to)
 }
 
-// slots is a node's row of the command nodes.
 func (s *story) slots(node string) facts.Slots {
 	var list struct {
 		Items []facts.Slots `json:"items"`
@@ -184,8 +170,6 @@ func (s *story) otherNode(node string) string {
 	return ""
 }
 
-// explainsFullNode fills a node, and expects one pod more to be informed; the other nodes are no choice
-// for it. A drain would also have a pod of this node wait, if a controller makes it again.
 func (s *story) explainsFullNode(node string) {
 	const slots = 4
 	var pods []string
@@ -215,7 +199,6 @@ func (s *story) explainsFullNode(node string) {
 	}
 }
 
-// planned waits until drain-plan ends with an exit code and says a text.
 func (s *story) planned(node string, code int, text string) {
 	s.until("drain-plan says: "+text, func() error {
 		plan := s.reads("drain-plan", node)
@@ -226,9 +209,8 @@ func (s *story) planned(node string, code int, text string) {
 	})
 }
 
-// movesByHand attaches a volume that no pod uses to a node, and lets go of it
-// again. The node's kubelet has had volumes before: what one says that has never
-// reported any is not believed for the first minutes of its node.
+// A node without any reported volume is not believed for its first minutes: the kubelet must have had
+// volumes before.
 func (s *story) movesByHand(claim, to string) {
 	s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, "db", metav1.DeleteOptions{}))
 	s.gone("db-0")
@@ -249,7 +231,6 @@ func (s *story) movesByHand(claim, to string) {
 	s.say("attached %s to %s by hand, and detached it again", claim, to)
 }
 
-// examines expects doctor to find no error in a cluster that works.
 func (s *story) examines() {
 	a := s.moorageCommand("doctor", "--all")
 	s.expect(a.code == 0, "doctor finds no error", "exit code %d: %s%s", a.code, a.out, a.err)

@@ -15,15 +15,13 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// withNodes is threeByFour with moorage-node on each node in Standalone mode, as by default.
 func withNodes(shape *sandbox.Shape) {
 	threeByFour(shape)
 	shape.MoorageNode = shape.Mode == sandbox.Standalone
 }
 
-// kubeletHole guards a volume that a kubelet has forgotten
-// (docs/internals/kubelet-staging-hole.md): it is killed when the last pod's folder is
-// gone, and before anything was unstaged.
+// kubeletHole guards a volume that a kubelet has forgotten (docs/internals/kubelet-staging-hole.md): the
+// kubelet is killed after the last pod's folder is gone and before the unstage.
 func kubeletHole() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-hole",
@@ -70,8 +68,7 @@ func kubeletHole() sandbox.Scenario {
 	}
 }
 
-// kubeletHoleStopped is kubelet-hole where moorage-node gives an old answer, and then none: it is
-// stopped before the kubelet forgets the volume. Its silence counts as in use there.
+// The silence of moorage-node counts as in use.
 func kubeletHoleStopped() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-hole-stopped",
@@ -106,8 +103,6 @@ func kubeletHoleStopped() sandbox.Scenario {
 	}
 }
 
-// forget deletes the last pod with a volume at a node, and kills the node's kubelet when it is about to
-// unstage the volume and has removed its record.
 func (s *story) forget(node, pod, handle string) {
 	stop := s.stopAt(node, diskapi.NodeUnstage, diskapi.Hang)
 	s.remove(pod)
@@ -118,21 +113,19 @@ func (s *story) forget(node, pod, handle string) {
 	s.must(s.Cluster.StartAgain(node))
 }
 
-// stop is a step at which a node's next call is held.
 type stop struct {
 	*story
 	fault diskapi.Fault
 }
 
-// stopAt holds the next call of a kind at a node: before its effect with Hang, and with
-// HangDone when everything is done and the kubelet has not heard.
+// stopAt holds a call before its effect with Hang; with HangDone the work is done and the kubelet has not
+// heard.
 func (s *story) stopAt(node string, call diskapi.Call, action diskapi.Action) *stop {
 	fault, err := s.Disk.SetFault(s.ctx, diskapi.Fault{Calls: []diskapi.Call{call}, Node: diskapi.NodeID(node), Action: action, Times: 1})
 	s.must(err)
 	return &stop{story: s, fault: fault}
 }
 
-// filter selects the entry of the log that says that the call is held.
 func (t *stop) filter() diskapi.Filter {
 	if t.fault.Action == diskapi.HangDone {
 		return diskapi.Filter{Call: diskapi.Held, FaultID: t.fault.ID}
@@ -140,7 +133,6 @@ func (t *stop) filter() diskapi.Filter {
 	return diskapi.Filter{Call: t.fault.Calls[0], Phase: diskapi.Arrived, FaultID: t.fault.ID}
 }
 
-// reached waits until the call is held, and fails if it is not a volume's.
 func (t *stop) reached(handle string) {
 	t.until(fmt.Sprintf("%s is held", t.fault.Calls[0]), func() error {
 		held := t.View.Calls(t.filter())
@@ -154,10 +146,8 @@ func (t *stop) reached(handle string) {
 	})
 }
 
-// end releases the held call, if it is still there.
 func (t *stop) end() { t.must(t.Disk.ClearFault(t.ctx, t.fault.ID)) }
 
-// word is what a node says that it has.
 func (s *story) word(node string) (*v1alpha1.NodeMountReport, error) {
 	o := s.View.NodeMountReports(node)
 	if o == nil {
@@ -170,7 +160,6 @@ func (s *story) word(node string) (*v1alpha1.NodeMountReport, error) {
 	return &word, nil
 }
 
-// spoken is what a node says of a volume, or an error.
 func (s *story) spoken(node, handle string) (*v1alpha1.ReportedVolume, error) {
 	word, err := s.word(node)
 	if err != nil {
@@ -183,8 +172,6 @@ func (s *story) spoken(node, handle string) (*v1alpha1.ReportedVolume, error) {
 	return &word.Status.Volumes[i], nil
 }
 
-// forgotten waits until a node says that a volume is staged there, and in no pod's folder,
-// and returns the path.
 func (s *story) forgotten(node, handle string) (path string) {
 	s.until(node+" says that the volume is forgotten", func() error {
 		v, err := s.spoken(node, handle)
@@ -200,7 +187,6 @@ func (s *story) forgotten(node, handle string) (path string) {
 	return path
 }
 
-// askedAgain waits until a node has been asked for a look once more, and has looked.
 func (s *story) askedAgain(node string) {
 	before, err := s.word(node)
 	s.must(err)
@@ -216,7 +202,6 @@ func (s *story) askedAgain(node string) {
 	})
 }
 
-// toldStaged waits until a pod is told that its volume is staged at a node.
 func (s *story) toldStaged(pod, node string) {
 	s.until("pod "+pod+" is told that its volume is staged at "+node, func() error {
 		return told(s.View.Pod(s.Namespace, pod), "StagedAtNode", "staged or mounted at "+node)

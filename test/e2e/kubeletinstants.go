@@ -13,22 +13,19 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// killPhase is how far a call to a node's driver is when the kubelet is killed.
 type killPhase string
 
 const (
-	killBefore killPhase = "before"     // the call has arrived, and has had no effect
-	killUnder  killPhase = "during"     // it has had its effect, and the kubelet has no answer
+	killBefore killPhase = "before"     // without an effect yet
+	killUnder  killPhase = "during"     // with its effect; the kubelet has no answer
 	killAfter  killPhase = "just after" // within afterAnswer of the answer
 )
 
-// killInstant is when a kubelet is killed.
 type killInstant struct {
 	call diskapi.Call
 	when killPhase
-	// name is the name of an instant between two writes to the disk, where no call can be held; empty
-	// for an instant of a call. The kubelet is killed at the call, and record then changes the held
-	// volume's files to the state of that instant.
+	// name is for an instant between two writes to the disk, where no call can be held: record then changes
+	// the files.
 	name   string
 	record func(volumeFiles) error
 }
@@ -44,9 +41,8 @@ func (i killInstant) unmounts() bool {
 	return i.call == diskapi.NodeUnpublish || i.call == diskapi.NodeUnstage
 }
 
-// killInstants lists the instants in the order of a volume's way. The kubelet's files and their order
-// are those of Kubernetes 1.37.1, pkg/volume/csi: csi_attacher.go:274 MountDevice, csi_mounter.go:104
-// SetUpAt, csi_mounter.go:583 removeMountDir.
+// The kubelet's files and their order are those of Kubernetes 1.37.1, pkg/volume/csi: csi_attacher.go:274
+// MountDevice, csi_mounter.go:104 SetUpAt, csi_mounter.go:583 removeMountDir.
 func killInstants() []killInstant {
 	list := []killInstant{{
 		call: diskapi.ControllerPublish, when: killBefore,
@@ -68,7 +64,6 @@ type killRecord struct {
 	change func(volumeFiles) error
 }
 
-// killRecords are the instants between the writes that follow a call.
 func killRecords(after diskapi.Call) []killRecord {
 	switch after {
 	case diskapi.NodeStage:
@@ -88,7 +83,6 @@ func killRecords(after diskapi.Call) []killRecord {
 	return nil
 }
 
-// volumeFiles are the folders with a kubelet's records of a volume.
 type volumeFiles struct {
 	staging string // has vol_data.json and globalmount
 	pod     string // has vol_data.json and mount
@@ -107,7 +101,6 @@ func filesOf(cluster *sandbox.Cluster, node, handle, volume, podUID string) volu
 	}
 }
 
-// halfStaging leaves a record that was created, and not written.
 func (f volumeFiles) halfStaging() error {
 	if err := os.MkdirAll(filepath.Join(f.staging, stagingMount), 0o750); err != nil {
 		return err
@@ -115,7 +108,6 @@ func (f volumeFiles) halfStaging() error {
 	return os.WriteFile(filepath.Join(f.staging, volumeRecord), nil, 0o644)
 }
 
-// halfPod leaves a record that was created, and not written.
 func (f volumeFiles) halfPod() error {
 	if err := os.MkdirAll(f.pod, 0o750); err != nil {
 		return err
@@ -143,7 +135,6 @@ func (f volumeFiles) withoutStaging() error {
 	return errors.Join(f.withoutStagingRecord(), removeInOrder(f.staging))
 }
 
-// removeInOrder removes files and empty folders; missing ones are no error.
 func removeInOrder(paths ...string) error {
 	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

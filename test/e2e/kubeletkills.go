@@ -18,21 +18,15 @@ import (
 )
 
 const (
-	// killLanes is how many kubelets are killed side by side, each beside a node for its volumes.
 	killLanes = 4
-	// killedVolumes is how many volumes come and go with each kill: one is at the tried instant, the
-	// others anywhere.
+	// A volume is at the tried instant, the others anywhere.
 	killedVolumes = 3
-	// afterAnswer bounds how long after the driver's answer a kubelet is killed. It writes or
-	// removes its records then, and reconciles every 100 ms.
-	afterAnswer = 200 * time.Millisecond
-	// killPatience is how long the pods that come next may take to run.
+	// After the answer the kubelet writes or removes its records; it reconciles every 100 ms.
+	afterAnswer  = 200 * time.Millisecond
 	killPatience = 3 * time.Minute
 )
 
-// KubeletKills kills kubelets at every step of mounting and unmounting, so many times in
-// all, and moves the volumes to other nodes. Nothing is asserted but by the judge, and
-// that every pod runs.
+// Only the judge asserts, and every pod has to run.
 func KubeletKills(kills int) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-kills",
@@ -58,7 +52,6 @@ func KubeletKills(kills int) sandbox.Scenario {
 	}
 }
 
-// kubeletKills has the kills and their outcomes.
 type kubeletKills struct {
 	*story
 	kills int
@@ -97,8 +90,7 @@ func (k *kubeletKills) run() {
 	}
 }
 
-// together runs parts of a story side by side, and returns their first error. Serial methods of an Env
-// need a lock there.
+// Serial methods of an Env need a lock in the parts.
 func together(parts []func()) error {
 	ends := make(chan error, len(parts))
 	for _, part := range parts {
@@ -111,7 +103,6 @@ func together(parts []func()) error {
 	return errors.Join(errs...)
 }
 
-// lane kills the kubelets of two nodes in turn until there were enough kills in all.
 func (k *kubeletKills) lane(one, other string) {
 	instants := killInstants()
 	done := false
@@ -135,7 +126,6 @@ func (k *kubeletKills) lane(one, other string) {
 	}
 }
 
-// begin takes the next so many kills and returns the number of the first.
 func (k *kubeletKills) begin(kills int) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,7 +134,6 @@ func (k *kubeletKills) begin(kills int) int {
 	return first
 }
 
-// count attributes what the judge saw to the kills.
 func (k *kubeletKills) count() {
 	violations, err := k.Disk.Violations(k.ctx, k.begun)
 	k.must(err)
@@ -155,7 +144,6 @@ func (k *kubeletKills) count() {
 	}
 }
 
-// kubeletKill is a kill, with the fate of the node's volumes.
 type kubeletKill struct {
 	*kubeletKills
 	instant  killInstant
@@ -189,7 +177,6 @@ func (k *kubeletKill) claimName(v int) string { return fmt.Sprintf("data-%d-%d",
 func (k *kubeletKill) pod(v int) string       { return fmt.Sprintf("first-%d-%d", k.round, v) }
 func (k *kubeletKill) successor(v int) string { return fmt.Sprintf("next-%d-%d", k.round, v) }
 
-// place makes the pods of a node.
 func (k *kubeletKill) place(node string, name func(int) string) (pods [killedVolumes]types.UID) {
 	for v := range killedVolumes {
 		pods[v] = k.podAt(node, name(v), k.claimName(v))
@@ -197,7 +184,6 @@ func (k *kubeletKill) place(node string, name func(int) string) (pods [killedVol
 	return pods
 }
 
-// whileUnmounting kills the kubelet while its pods end.
 func (k *kubeletKill) whileUnmounting() {
 	k.first = k.place(k.from, k.pod)
 	for v := range killedVolumes {
@@ -213,8 +199,7 @@ func (k *kubeletKill) whileUnmounting() {
 	}
 }
 
-// whileMounting kills the kubelet while its pods begin. They are deleted by force before it
-// is back, so that it never hears of them again.
+// The pods are deleted by force before the kubelet is back, so that it never hears of them again.
 func (k *kubeletKill) whileMounting() {
 	k.kill(func() { k.first = k.place(k.from, k.pod) }, func() {
 		for v := range killedVolumes {
@@ -223,8 +208,6 @@ func (k *kubeletKill) whileMounting() {
 	})
 }
 
-// kill kills the kubelet at the instant, which begin brings about. Meanwhile is done while
-// the kubelet is away.
 func (k *kubeletKill) kill(begin, meanwhile func()) {
 	release := func() {}
 	if k.instant.when == killAfter {
@@ -240,8 +223,6 @@ func (k *kubeletKill) kill(begin, meanwhile func()) {
 	k.mu.Unlock()
 }
 
-// killHeld kills the kubelet while the call is held, leaves on its disk what the instant
-// does, and returns how the call is let go.
 func (k *kubeletKill) killHeld(begin func()) (release func()) {
 	mark, err := k.Disk.Mark(k.ctx)
 	k.must(err)
@@ -259,7 +240,6 @@ func (k *kubeletKill) killHeld(begin func()) (release func()) {
 	return stop.end
 }
 
-// killAfterAnswer kills the kubelet at a random instant after the first answer.
 func (k *kubeletKill) killAfterAnswer(begin func()) {
 	mark, err := k.Disk.Mark(k.ctx)
 	k.must(err)
@@ -272,7 +252,6 @@ func (k *kubeletKill) killAfterAnswer(begin func()) {
 	k.must(k.Cluster.Kill(k.ctx, k.from))
 }
 
-// wait returns the first entry of the disk service's log after a mark.
 func (k *kubeletKill) wait(mark uint64, filter diskapi.Filter) diskapi.Entry {
 	ctx, cancel := context.WithTimeoutCause(k.ctx, killPatience, fmt.Errorf("%s never came in %s", k.instant, killPatience))
 	defer cancel()
@@ -284,7 +263,6 @@ func (k *kubeletKill) wait(mark uint64, filter diskapi.Filter) diskapi.Entry {
 	return entries[0]
 }
 
-// files are a volume's files at the node with the killed kubelet.
 func (k *kubeletKill) files(handle string) volumeFiles {
 	for v := range killedVolumes {
 		claim := k.View.Claim(k.Namespace, k.claimName(v))
@@ -297,8 +275,6 @@ func (k *kubeletKill) files(handle string) volumeFiles {
 	return volumeFiles{}
 }
 
-// succeed places the next pods at the other node. A volume that moorage-node reports as forgotten is
-// unstaged as a person would do it.
 func (k *kubeletKill) succeed() {
 	k.place(k.to, k.successor)
 	for v := range killedVolumes {
@@ -322,9 +298,7 @@ func (k *kubeletKill) succeed() {
 	}
 }
 
-// toldForgotten says whether the next pod is informed that its volume is staged at the node, and the
-// node reports that the kubelet does not know it; or that it can't tell, since a pod's record is half
-// written.
+// toldForgotten also accepts that the node can't tell: a pod's record is half written.
 func (k *kubeletKill) toldForgotten(v int) bool {
 	if told(k.View.Pod(k.Namespace, k.successor(v)), "StagedAtNode", k.from) != nil {
 		return false
@@ -343,7 +317,6 @@ func (k *kubeletKill) note(what string) {
 	k.Count(what)
 }
 
-// hangs notes a pod that does not run.
 func (k *kubeletKill) hangs(v int, err error) {
 	what := fmt.Errorf("kill %d, %s: %w", k.round+1, k.instant, err)
 	if pod := k.View.Pod(k.Namespace, k.successor(v)); pod != nil {
@@ -357,7 +330,6 @@ func (k *kubeletKill) hangs(v int, err error) {
 	k.stuck = append(k.stuck, what)
 }
 
-// tidy unstages at the node volumes that its kubelet never will, and reports it.
 func (k *kubeletKill) tidy() {
 	violations, err := k.Disk.Violations(k.ctx, k.begun)
 	k.must(err)

@@ -11,9 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// kubeletRestart guards what a node has mounted while its kubelet is away: pods
-// that are deleted meanwhile, politely or by force, have left nothing that is
-// safe to detach before the kubelet is back and says so.
+// Mounts of deleted pods are not safe to detach before the kubelet is back and says so.
 func kubeletRestart() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "kubelet-restart",
@@ -21,7 +19,7 @@ func kubeletRestart() sandbox.Scenario {
 			"a third pod keeps its volume throughout, and everybody else is served.",
 		Modes: []sandbox.Mode{sandbox.Standalone},
 		Shape: threeByFour,
-		Takes: 40 * time.Second, // most of it until a wait that usually passes by itself is told
+		Takes: 40 * time.Second, // mostly a wait that usually passes by itself
 		Run: tell(func(s *story) {
 			const node, other = "worker-1", "worker-2"
 			for _, name := range []string{"stays", "goes", "vanishes"} {
@@ -69,8 +67,6 @@ func kubeletRestart() sandbox.Scenario {
 	}
 }
 
-// undetached fails unless volumes are in their places, without a begun detach. The map's keys are the
-// names of their claims.
 func (s *story) undetached(node string, handles map[string]string) {
 	for claim, handle := range handles {
 		s.never(diskapi.ControllerUnpublish, handle, node)

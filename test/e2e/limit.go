@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// limit guards I2: a node's limit is never exceeded, and a waiting pod is informed. Upstream also keeps
-// the limit (1.37 counts VolumeAttachments); its message names neither the driver nor the use.
+// limit guards I2. Upstream keeps the limit too (1.37 counts VolumeAttachments), but its message names
+// neither driver nor use.
 func limit() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "limit",
@@ -47,8 +47,6 @@ func limit() sandbox.Scenario {
 	}
 }
 
-// fill waits until so many of the pods run, and all others wait with a message; it returns the running
-// pods.
 func (s *story) fill(pods []string, room int, message string) []string {
 	var running []string
 	s.until(fmt.Sprintf("%d of the pods run and %d wait with %q", room, len(pods)-room, message), func() error {

@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// manyUnreachable guards the brake on the time of afterUnreachable: while too many nodes are
-// unreachable at once it takes nothing, and when they are few again it begins anew.
+// manyUnreachable guards the brake on afterUnreachable: its time begins anew once few nodes are
+// unreachable.
 func manyUnreachable() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "many-unreachable",
@@ -38,7 +38,7 @@ func manyUnreachable() sandbox.Scenario {
 				return errors.Join(s.keepsPodsOff(others[0]), s.keepsPodsOff(others[1]))
 			})
 			// It is the last of the three: Kubernetes evicts nothing where so many nodes of a zone are not
-			// Ready, and would evict its pod if it was the first.
+			// Ready, but would evict the first node's pod.
 			s.must(s.Cluster.PowerOff(s.ctx, from))
 			s.until("nothing is placed at the node that is off", func() error { return s.keepsPodsOff(from) })
 			s.remove(old.Name)
@@ -75,7 +75,6 @@ func manyUnreachable() sandbox.Scenario {
 	}
 }
 
-// unreachableLong waits until a node has been not ready for longer than the policy says.
 func (s *story) unreachableLong(node string) {
 	s.until(node+" has been unreachable for long", func() error {
 		for _, c := range s.View.Node(node).Status.Conditions {
@@ -87,7 +86,6 @@ func (s *story) unreachableLong(node string) {
 	})
 }
 
-// cutTwoBeside cuts two nodes other than this one off from the API server.
 func (s *story) cutTwoBeside(node string) []string {
 	var others []string
 	for i := 1; len(others) < 2; i++ {
@@ -101,7 +99,6 @@ func (s *story) cutTwoBeside(node string) []string {
 	return others
 }
 
-// keepsPodsOff returns nil if the node controller has tainted a node as unreachable.
 func (s *story) keepsPodsOff(node string) error {
 	unreachable := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}
 	if !slices.ContainsFunc(s.View.Node(node).Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&unreachable) }) {

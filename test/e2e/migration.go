@@ -16,8 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// migration guards the one exception to I1, and its end: with a ticket of a live migration a volume is
-// at two nodes, and afterwards at one.
+// migration guards the one exception to I1: a volume is at two nodes during a live migration, and
+// afterwards at one.
 func migration() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "migration",
@@ -67,8 +67,6 @@ func migration() sandbox.Scenario {
 	}
 }
 
-// besideSource waits until a volume is attached to both nodes of its migration, and fails unless the
-// target's attachment names the source.
 func (s *story) besideSource(from, to string) {
 	s.until("the volume is attached to both nodes", func() error {
 		for _, node := range []string{from, to} {
@@ -82,8 +80,7 @@ func (s *story) besideSource(from, to string) {
 	s.expect(beside == from, "the attachment at "+to+" is beside "+from, "it says %q", beside)
 }
 
-// lateAttachment makes what a controller that was paused during the migration
-// would have made, and waits until the attacher says that it is not carried out.
+// A controller that was paused during the migration would make this attachment.
 func (s *story) lateAttachment(node, handle string, transitions int64) {
 	published := len(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, node))
 	pv := s.View.Claim(s.Namespace, "data").Spec.VolumeName

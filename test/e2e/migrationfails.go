@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// migrationFails guards that a volume is at two nodes only while its live migration is under way, however
-// that ends.
+// migrationFails guards that a volume is at two nodes only during its live migration, however that ends.
 func migrationFails() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "migration-fails",

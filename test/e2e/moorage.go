@@ -20,8 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// hold returns the VolumeHold of a claim's volume, or an error while there is
-// none.
 func (s *story) hold(claim string) (*v1alpha1.VolumeHold, error) {
 	handle, err := s.Handle(claim)
 	if err != nil {
@@ -41,8 +39,7 @@ func (s *story) hold(claim string) (*v1alpha1.VolumeHold, error) {
 	return nil, fmt.Errorf("there is no VolumeHold %s", name)
 }
 
-// held waits until a claim's volume is held at a node, with no next holder, by its VolumeHold or by the note of
-// its only VolumeAttachment. It returns the fencing token.
+// held reads the VolumeHold, or the note of the only VolumeAttachment, and returns the fencing token.
 func (s *story) held(claim, node string) int64 {
 	var transitions int64
 	s.until(node+" has the volume", func() error {
@@ -65,8 +62,7 @@ func (s *story) held(claim, node string) int64 {
 	return transitions
 }
 
-// noted returns the fencing token of the only VolumeAttachment of a claim's volume, if it is at a node and has a
-// note. Several PersistentVolumes may name the volume.
+// Several PersistentVolumes may name the volume.
 func (s *story) noted(claim, node string) (int64, error) {
 	handle, err := s.Handle(claim)
 	if err != nil {
@@ -86,7 +82,6 @@ func (s *story) noted(claim, node string) (int64, error) {
 	return strconv.ParseInt(list[0].Annotations[v1alpha1.AnnotationTransitions], 10, 64)
 }
 
-// volumeStatus returns what a pod says of its one volume.
 func volumeStatus(pod *corev1.Pod) (v1alpha1.PodVolumeStatus, error) {
 	if pod == nil {
 		return v1alpha1.PodVolumeStatus{}, errors.New("there is no such pod")
@@ -101,8 +96,6 @@ func volumeStatus(pod *corev1.Pod) (v1alpha1.PodVolumeStatus, error) {
 	return status.Volumes[0], nil
 }
 
-// told returns nil when a pod is told why its volume can't be mounted yet: with
-// the code and every text, in its volume status and in its condition.
 func told(pod *corev1.Pod, code string, texts ...string) error {
 	status, err := volumeStatus(pod)
 	if err != nil {
@@ -121,14 +114,12 @@ func told(pod *corev1.Pod, code string, texts ...string) error {
 	return says("the condition", c.Reason, c.Message, code, texts...)
 }
 
-// sayTold repeats to people what a waiting pod is told.
 func (s *story) sayTold(name string) {
 	status, err := volumeStatus(s.View.Pod(s.Namespace, name))
 	s.must(err)
 	s.say("%s is told: %s", name, status.Message)
 }
 
-// holdTells returns nil when a hold's condition says the code and every text.
 func holdTells(hold *v1alpha1.VolumeHold, kind string, status metav1.ConditionStatus, code string, texts ...string) error {
 	c := meta.FindStatusCondition(hold.Status.Conditions, kind)
 	if c == nil || c.Status != status {

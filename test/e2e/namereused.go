@@ -15,8 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// nameReused guards that evidence is about a machine, and not about a name: another machine that
-// registers under a lost node's name says nothing about the first.
+// nameReused guards that evidence is about a machine, not a name.
 func nameReused() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "name-reused",
@@ -74,8 +73,6 @@ func nameReused() sandbox.Scenario {
 	}
 }
 
-// movesNowhere fails if a detach of a volume was asked for from a machine, by either of two machines'
-// names, or an attach to another.
 func (s *story) movesNowhere(handle, from, second, to string) {
 	s.never(diskapi.ControllerUnpublish, handle, from)
 	s.never(diskapi.ControllerUnpublish, handle, second)
@@ -83,7 +80,6 @@ func (s *story) movesNowhere(handle, from, second, to string) {
 	s.never(diskapi.ControllerPublish, handle, to)
 }
 
-// nodeGone waits until there is no Node of a name.
 func (s *story) nodeGone(name string) {
 	s.until("Node "+name+" is gone", func() error {
 		if s.View.Node(name) != nil {
@@ -93,7 +89,6 @@ func (s *story) nodeGone(name string) {
 	})
 }
 
-// isMachine returns nil if a Node names a machine, by its systemUUID.
 func (s *story) isMachine(node, machine string) error {
 	n := s.View.Node(node)
 	if n == nil {
@@ -105,7 +100,6 @@ func (s *story) isMachine(node, machine string) error {
 	return nil
 }
 
-// leavesNode waits until the volume of a claim is not attached to a node.
 func (s *story) leavesNode(claim, node string) {
 	s.until("the volume of "+claim+" has left "+node, func() error {
 		if s.attachment(claim, node) != nil {

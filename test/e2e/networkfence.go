@@ -22,14 +22,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// fencedDisk is the type of a Node's condition that the sandbox's storage has cut its machine off.
 const fencedDisk = v1alpha1.NetworkFencePrefix + sandbox.DriverName
 
-// fenceClass is the NetworkFenceClass of the sandbox's driver.
 const fenceClass = "disk"
 
-// networkFence guards a NetworkFence as proof: the storage has cut a machine off that lives,
-// its volume runs elsewhere, and the machine is let in only when it has nothing mounted.
+// networkFence guards that a cut-off machine is let in only when it has nothing mounted.
 func networkFence() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "network-fence",
@@ -85,8 +82,7 @@ func networkFence() sandbox.Scenario {
 	}
 }
 
-// networkFenceFails guards that nothing follows from a NetworkFence before the storage has confirmed
-// it, and that the next leader goes on after a kill.
+// networkFenceFails guards that an unconfirmed NetworkFence proves nothing.
 func networkFenceFails() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "network-fence-fails",
@@ -149,8 +145,8 @@ func networkFenceFails() sandbox.Scenario {
 	}
 }
 
-// networkFenceBoot guards that a machine which has booted is let in by moorage-node's report of the new
-// boot, though its pods were never deleted and the kubelet keeps their records over a boot.
+// networkFenceBoot guards that a reported boot lets a machine in, though the kubelet keeps its pods'
+// records.
 func networkFenceBoot() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "network-fence-boot",
@@ -191,8 +187,7 @@ func networkFenceBoot() sandbox.Scenario {
 	}
 }
 
-// heldFence returns nil if the VolumeHold has the rule of a volume's forced detach from a node. The
-// event may be lost with the leader.
+// The event may be lost with the leader.
 func (s *story) heldFence(node string, rule v1alpha1.ForceDetachRule) error {
 	hold, err := s.hold("data")
 	if err != nil {
@@ -204,14 +199,11 @@ func (s *story) heldFence(node string, rule v1alpha1.ForceDetachRule) error {
 	return nil
 }
 
-// fencedNodes is the cluster of these scenarios.
 func fencedNodes(shape *sandbox.Shape) {
 	failingNodes(shape)
 	shape.NetworkFences = true
 }
 
-// fencedBy has NetworkFences made for nodes that are unreachable for a time, once csi-addons
-// lists the clients of every node.
 func (s *story) fencedBy(after time.Duration) {
 	class := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"provisioner": sandbox.DriverName}}}
 	class.SetGroupVersionKind(csiaddons.Resource("").GroupVersion().WithKind("NetworkFenceClass"))
@@ -230,13 +222,11 @@ func (s *story) fencedBy(after time.Duration) {
 	})
 }
 
-// unfencedBy takes both away again.
 func (s *story) unfencedBy() {
 	s.noPolicy("fenced")
 	s.must(s.Dynamic.Resource(csiaddons.Resource("networkfenceclasses")).Delete(s.ctx, fenceClass, metav1.DeleteOptions{}))
 }
 
-// clientsOf lists the nodes with clients at csi-addons.
 func (s *story) clientsOf() (nodes []string, err error) {
 	list, err := s.Dynamic.Resource(csiaddons.Resource("csiaddonsnodes")).Namespace(csiaddons.Namespace).List(s.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -251,8 +241,6 @@ func (s *story) clientsOf() (nodes []string, err error) {
 	return nodes, nil
 }
 
-// forgetClients starts csi-addons anew, which then can't reach a node, and deletes its
-// CSIAddonsNode.
 func (s *story) forgetClients(node string) {
 	s.must(s.Cluster.Kill(s.ctx, sandbox.CSIAddons))
 	s.must(s.Cluster.StartAgain(sandbox.CSIAddons))
@@ -265,7 +253,6 @@ func (s *story) forgetClients(node string) {
 	})
 }
 
-// boundClaim creates a claim with a volume that is made at once.
 func (s *story) boundClaim(name string) {
 	claim := sandbox.Claim(name, corev1.ReadWriteOnce)
 	claim.Spec.StorageClassName = new("disk-immediate")
@@ -278,14 +265,12 @@ func (s *story) boundClaim(name string) {
 
 func (s *story) bootOf(node string) string { return s.View.Node(node).Status.NodeInfo.BootID }
 
-// isCut says whether the storage refuses a node.
 func (s *story) isCut(node string) bool {
 	n, err := s.Disk.Node(s.ctx, diskapi.NodeID(node))
 	s.must(err)
 	return n.CutOff
 }
 
-// stagedAt lists the nodes, by ID, that may have a volume staged.
 func (s *story) stagedAt(handle string) []string {
 	disks, err := s.Disk.Disks(s.ctx)
 	s.must(err)
@@ -294,7 +279,6 @@ func (s *story) stagedAt(handle string) []string {
 	return disks[i].Staged
 }
 
-// saysFenced says whether a Node has the condition that its machine is cut off.
 func (s *story) saysFenced(node string) bool {
 	n := s.View.Node(node)
 	return n != nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -309,8 +293,6 @@ func (s *story) fencedIs(node string, fenced bool) error {
 	return nil
 }
 
-// fences returns nil if there are so many NetworkFences, each asks for a state, and has an
-// annotation.
 func (s *story) fences(count int, state, annotation string) error {
 	list, err := s.Dynamic.Resource(csiaddons.Resource("networkfences")).List(s.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -331,13 +313,10 @@ func (s *story) fences(count int, state, annotation string) error {
 	return nil
 }
 
-// unconfirmed fails where a NetworkFence counts as confirmed by the storage.
 func (s *story) unconfirmed() {
 	s.expect(s.fences(1, "Fenced", "moorage.dev/fence-state") != nil, "the NetworkFence is not confirmed yet", "it is")
 }
 
-// letIn waits until the storage lets a node in, its Node no longer says otherwise, and the
-// NetworkFence is gone.
 func (s *story) letIn(node string) {
 	s.must(s.EventuallyWithin(s.ctx, 7*time.Minute, node+" is let in", func() error {
 		if s.isCut(node) {
@@ -347,7 +326,6 @@ func (s *story) letIn(node string) {
 	}))
 }
 
-// asked waits until the disk service has logged so many calls of csi-addons of a kind.
 func (s *story) asked(calls diskapi.Filter, times int) {
 	s.until(fmt.Sprintf("the disk service has logged %s %s%s %d times", calls.Call, calls.Phase, calls.Outcome, times), func() error {
 		if n := len(s.View.Calls(calls)); n < times {
@@ -357,14 +335,11 @@ func (s *story) asked(calls diskapi.Filter, times int) {
 	})
 }
 
-// newLeader kills the leader, and starts another.
 func (s *story) newLeader() {
 	s.must(s.Cluster.Kill(s.ctx, sandbox.MoorageController))
 	s.must(s.Cluster.StartAgain(sandbox.MoorageController))
 }
 
-// denyFenced has the API server refuse every Node's condition that its machine is cut off, so that a
-// scenario can look at the state before it. It returns a function to end it.
 func (s *story) denyFenced(node string) (mend func()) {
 	const name = "test-unmarked"
 	policies, bindings := s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), s.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()

@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// nodeDeleted guards that a deleted Node proves nothing about its machine: an autoscaler deletes
-// unreachable Nodes, and the machine may go on to write.
+// nodeDeleted guards that a deleted Node proves nothing: an autoscaler deletes unreachable Nodes, and the
+// machine may go on to write.
 func nodeDeleted() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "node-deleted",
@@ -68,8 +68,7 @@ func nodeDeleted() sandbox.Scenario {
 	}
 }
 
-// deadTogether guards that nothing is lost if a node, the controller and the driver fail together:
-// reports from meanwhile count once the controller is back.
+// Reports from meanwhile count once the controller is back.
 func deadTogether() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "dead-together",

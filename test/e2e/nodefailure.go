@@ -11,16 +11,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// failingNodes is the cluster of the node-failure scenarios: a silent node is
-// called NotReady sooner than the default of 50 s.
 func failingNodes(shape *sandbox.Shape) {
 	threeByFour(shape)
 	shape.NodeMonitorGracePeriod = 20 * time.Second
 }
 
-// nodeFailure guards the way out of a dead node: once it has the out-of-service
-// taint, its volumes are detached without its kubelet's word. Until then the
-// wait and the ways out are told.
+// nodeFailure guards the out-of-service taint: volumes are then detached without the kubelet's word.
 func nodeFailure() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "node-failure",
@@ -59,9 +55,7 @@ func nodeFailure() sandbox.Scenario {
 	}
 }
 
-// evictedSoon lets a pod's node be unreachable for three seconds; the default is
-// five minutes. None at all would race: the pod that replaces an evicted one may
-// be bound before the scheduler has seen the node's taint.
+// With zero the replacement may be bound before the scheduler has seen the node's taint.
 func evictedSoon(spec *corev1.PodSpec) {
 	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
@@ -70,7 +64,6 @@ func evictedSoon(spec *corev1.PodSpec) {
 	}
 }
 
-// evictable runs a Deployment's pod that is soon evicted from a silent node.
 func (s *story) evictable() *corev1.Pod {
 	s.claim("data")
 	d := sandbox.Deployment("web", "data")
@@ -79,10 +72,8 @@ func (s *story) evictable() *corev1.Pod {
 	return s.successor("the pod runs", "web", s.isRunning)
 }
 
-// replaced waits until a pod's node is known to be silent, and the pod that
-// replaces it is bound to another one. The old pod is evicted, which its dead
-// kubelet does not learn. A pod that kube-scheduler bound there before it heard of the taint is evicted as
-// well: it is deleted by force, since it would use the volume there for good.
+// A pod that was bound there before the taint is deleted by force, since it would use the volume there for
+// good.
 func (s *story) replaced(old *corev1.Pod) *corev1.Pod {
 	from := old.Spec.NodeName
 	s.nodeIs(from, false)
@@ -98,9 +89,6 @@ func (s *story) replaced(old *corev1.Pod) *corev1.Pod {
 	return replacement
 }
 
-// untouched fails unless a volume is where it was: the old pod is Terminating,
-// its VolumeAttachment is not being deleted, no detach was tried, nor an attach
-// elsewhere.
 func (s *story) untouched(old, replacement *corev1.Pod) {
 	from, to, handle := old.Spec.NodeName, replacement.Spec.NodeName, s.handle("data")
 	pod := s.View.Pod(s.Namespace, old.Name)

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// nodeMadeAgain guards that a Node which was made again by the same boot gives its volumes back
-// once moorage-node has looked there, and not before.
+// A Node made again by the same boot gives its volumes back only after moorage-node has looked there.
 func nodeMadeAgain() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "node-made-again",

@@ -16,9 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// nodeFailureWait guards I3 and I9: the silence of a node alone detaches no volume, for its pod may
-// still write; and a waiting pod is informed of the cause, and what would end it. In the end the node
-// comes back.
+// nodeFailureWait guards I3 and I9: a node's silence alone detaches no volume, for its pod may still write.
 func nodeFailureWait() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "node-failure-wait",
@@ -44,8 +42,6 @@ func nodeFailureWait() sandbox.Scenario {
 	}
 }
 
-// boundElsewhere returns nil when a pod has a node that is not this one. A pod that
-// kube-scheduler has bound there before it heard of the taint is evicted, and replaced.
 func (s *story) boundElsewhere(pod *corev1.Pod, node string) error {
 	switch pod.Spec.NodeName {
 	case "":
@@ -56,8 +52,6 @@ func (s *story) boundElsewhere(pod *corev1.Pod, node string) error {
 	return nil
 }
 
-// toldOfDeadNode waits until the waiting pod and the hold name the cause, and what would end it.
-// Upstream says that the volume is in use.
 func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
 	if !s.moorage() {
 		s.toldInEvent(waiting.Name, "FailedAttachVolume", "Waiting for detach")
@@ -88,7 +82,6 @@ func (s *story) toldOfDeadNode(node string, waiting *corev1.Pod) {
 	s.show("pods", "volumeholds", "pod/"+waiting.Name)
 }
 
-// claimTold returns nil when a warning of a claim has every text.
 func (s *story) claimTold(claim string, texts ...string) error {
 	var last string
 	for _, e := range s.View.Events(s.Namespace) {

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// noRoom guards that a driver is believed when it says that a node has no room left, regardless of its
-// CSINode.
+// A driver that reports a full node is believed, regardless of CSINode.
 func noRoom() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "no-room",
@@ -26,7 +25,7 @@ func noRoom() sandbox.Scenario {
 				Calls: []diskapi.Call{diskapi.ControllerPublish}, Node: diskapi.NodeID(full),
 				Action: diskapi.Fail, Code: codes.ResourceExhausted.String(), Message: "no room",
 			})
-			// It is bound from the start: else it would depend on how soon the driver answers whether it is.
+			// It is bound from the start: else its binding would depend on how soon the driver answers.
 			stuck := sandbox.Pod("stuck", "stuck")
 			stuck.Spec.NodeName = full
 			s.must(s.CreatePod(s.ctx, stuck))
@@ -44,7 +43,6 @@ func noRoom() sandbox.Scenario {
 	}
 }
 
-// podRatherAt creates a pod with one claim that prefers a node.
 func (s *story) podRatherAt(node, name, claim string) {
 	pod := sandbox.Pod(name, claim)
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{

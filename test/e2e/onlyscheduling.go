@@ -6,7 +6,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// onlyScheduling guards that scheduling and admission need no controller of Moorage's: an install may leave it out.
 func onlyScheduling() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "only-scheduling",

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operationGroup guards that the volumes of a group are attached together where one node can have
-// them, and that nothing is moved where pods have them at several.
+// If pods have a group's volumes at several nodes, nothing moves.
 func operationGroup() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-group",
@@ -78,7 +77,6 @@ func operationGroup() sandbox.Scenario {
 	}
 }
 
-// stayedAt fails where a claim's volume was attached at any node but one, or detached from that.
 func (s *story) stayedAt(claim, node string) {
 	handle := s.handle(claim)
 	here := len(s.calls(diskapi.ControllerPublish, diskapi.Arrived, handle, node))

@@ -18,31 +18,25 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operating is threeByFour with a driver that does operations, and the sidecars that ask for
-// them.
 func operating(shape *sandbox.Shape) {
 	threeByFour(shape)
 	shape.Operations.On = true
 }
 
-// snapshotOf asks for a snapshot of a claim's volume.
 func (s *story) snapshotOf(name, claim string) {
 	s.make(sandbox.SnapshotResource(), "VolumeSnapshot", name, ofClaim(claim))
 }
 
-// ofClaim is the spec of a snapshot of a claim's volume.
 func ofClaim(claim string) map[string]any {
 	return map[string]any{"source": map[string]any{"persistentVolumeClaimName": claim}}
 }
 
-// groupSnapshotOf asks for snapshots of the volumes of all claims with a label, at one moment.
 func (s *story) groupSnapshotOf(name, label, value string) {
 	s.make(sandbox.GroupSnapshotResource(), "VolumeGroupSnapshot", name, map[string]any{
 		"source": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{label: value}}},
 	})
 }
 
-// make makes an object with a spec in the scenario's namespace.
 func (s *story) make(of schema.GroupVersionResource, kind, name string, spec map[string]any) {
 	if _, err := s.Dynamic.Resource(of).Namespace(s.Namespace).Create(s.ctx, object(of, kind, name, spec), metav1.CreateOptions{}); err != nil {
 		s.must(fmt.Errorf("create %s %s: %w", kind, name, err))
@@ -56,7 +50,6 @@ func object(of schema.GroupVersionResource, kind, name string, spec map[string]a
 	return o
 }
 
-// snapshotReady waits until a snapshot can be used, and returns it as the storage has it.
 func (s *story) snapshotReady(name string) diskapi.Snapshot {
 	s.until("snapshot "+name+" is ready", func() error { return ready(s.View.Snapshot(s.Namespace, name)) })
 	snapshots, err := s.Disk.Snapshots(s.ctx)
@@ -71,7 +64,6 @@ func (s *story) snapshotReady(name string) diskapi.Snapshot {
 	return diskapi.Snapshot{}
 }
 
-// snapshotHandle is the storage's name of a snapshot.
 func (s *story) snapshotHandle(name string) string {
 	content, _, _ := unstructured.NestedString(s.View.Snapshot(s.Namespace, name).Object, "status", "boundVolumeSnapshotContentName")
 	o := s.View.SnapshotContent(content)
@@ -80,7 +72,6 @@ func (s *story) snapshotHandle(name string) string {
 	return handle
 }
 
-// ready returns nil when a snapshot, or a group of them, can be used.
 func ready(o *unstructured.Unstructured) error {
 	if o == nil {
 		return errors.New("there is none")
@@ -91,7 +82,6 @@ func ready(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// snapshotRefused waits until a snapshot says that the driver refuses it.
 func (s *story) snapshotRefused(name, code string) {
 	s.until("snapshot "+name+" says "+code, func() error {
 		o := s.View.Snapshot(s.Namespace, name)
@@ -108,8 +98,6 @@ func (s *story) snapshotRefused(name, code string) {
 	})
 }
 
-// groupReady waits until a group of snapshots can be used, and returns its members as the
-// storage has them.
 func (s *story) groupReady(name string) []diskapi.Snapshot {
 	s.until("group snapshot "+name+" is ready", func() error { return ready(s.View.GroupSnapshot(s.Namespace, name)) })
 	snapshots, err := s.Disk.Snapshots(s.ctx)
@@ -123,12 +111,10 @@ func (s *story) groupReady(name string) []diskapi.Snapshot {
 	return members
 }
 
-// cloneOf asks for a claim with a copy of another claim's volume, at once.
 func (s *story) cloneOf(name, claim string) {
 	s.madeFrom(name, corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claim})
 }
 
-// restoredFrom asks for a claim with a volume from a snapshot, at once.
 func (s *story) restoredFrom(name, snapshot string) {
 	s.madeFrom(name, corev1.TypedLocalObjectReference{
 		APIGroup: new(sandbox.SnapshotResource().Group), Kind: "VolumeSnapshot", Name: snapshot,
@@ -141,7 +127,6 @@ func (s *story) madeFrom(name string, source corev1.TypedLocalObjectReference) {
 	s.must(s.CreateClaim(s.ctx, claim))
 }
 
-// bound waits until a claim has its volume, and returns that.
 func (s *story) bound(claim string) string {
 	s.until("claim "+claim+" is bound", func() error {
 		c := s.View.Claim(s.Namespace, claim)
@@ -154,7 +139,6 @@ func (s *story) bound(claim string) string {
 	return s.handle(claim)
 }
 
-// refused waits until an event of a claim tells of a refusal of the driver's.
 func (s *story) refused(claim, reason, code string) {
 	s.until(fmt.Sprintf("claim %s is told %s: %s", claim, reason, code), func() error {
 		if s.Event("PersistentVolumeClaim", claim, reason, code) == nil {
@@ -164,7 +148,6 @@ func (s *story) refused(claim, reason, code string) {
 	})
 }
 
-// expand asks for a larger volume.
 func (s *story) expand(claim, size string) {
 	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size)
 	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Patch(s.ctx, claim, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -173,8 +156,6 @@ func (s *story) expand(claim, size string) {
 	}
 }
 
-// expandedAtStorage waits until the storage has made a claim's volume as large as requested. The node
-// enlarges its file system when a pod has it.
 func (s *story) expandedAtStorage(claim, size string) {
 	want := resource.MustParse(size)
 	s.until("the volume of "+claim+" has "+size, func() error {
@@ -189,9 +170,7 @@ func (s *story) expandedAtStorage(claim, size string) {
 	})
 }
 
-// expanded waits until a claim says that its volume has its requested size, with its file system. A
-// kubelet looks at a pod's volumes when the pod changes, or after a minute by itself: the pod is
-// changed.
+// A kubelet looks at a pod's volumes when the pod changes, or after a minute: the pod is changed.
 func (s *story) expanded(claim, size, pod string) {
 	s.expandedAtStorage(claim, size)
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"size-of-%s":%q}}}`, claim, size)
@@ -206,7 +185,6 @@ func (s *story) expanded(claim, size, pod string) {
 	})
 }
 
-// finds waits until a pod at a node writes to a volume, and returns the writes that it has found there.
 func (s *story) finds(handle, node string) (found uint64) {
 	s.until("the pod at "+node+" writes to the volume", func() error {
 		began := s.calls(diskapi.WriteBegan, diskapi.Noted, handle, node)
@@ -219,7 +197,6 @@ func (s *story) finds(handle, node string) (found uint64) {
 	return found
 }
 
-// leavesEveryNode waits until a claim's volume is attached to no node.
 func (s *story) leavesEveryNode(claim string) {
 	s.until("the volume of "+claim+" is attached nowhere", func() error {
 		for _, node := range s.View.Nodes() {
@@ -231,7 +208,6 @@ func (s *story) leavesEveryNode(claim string) {
 	})
 }
 
-// published counts the driver's calls to attach a volume, to any node.
 func (s *story) published(handle string) int {
 	return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived, Volume: handle}))
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operationsMany guards that snapshots of many volumes take the slots that are free, and no more.
 func operationsMany() sandbox.Scenario {
 	const volumes, used, slots = 20, 10, 12
 	return sandbox.Scenario{
@@ -70,7 +69,6 @@ func operationsMany() sandbox.Scenario {
 	}
 }
 
-// hangs runs a Job with a program that only asks for all volumes, until its deadline.
 func (r *recurring) hangs(name string, free int, idle []string) {
 	job := r.starts(r.byHand(name), round{hangs: true})
 	r.until("the volumes have all slots, and the other tickets wait for one", func() error {
@@ -105,7 +103,6 @@ func (r *recurring) hangs(name string, free int, idle []string) {
 	r.say("the deadline of a Job that hung with all slots taken is over, and its tickets have ended with it")
 }
 
-// boundClaimLater creates a claim with a volume that is made at once, and does not wait for it.
 func (s *story) boundClaimLater(name string) {
 	claim := sandbox.Claim(name, "ReadWriteOnce")
 	claim.Spec.StorageClassName = new("disk-immediate")

@@ -13,8 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operationsPlain guards that operations of a driver that needs no place for them go on beside Moorage
-// as beside upstream.
 func operationsPlain() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operations-plain",

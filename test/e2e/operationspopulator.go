@@ -15,8 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operationsPopulator guards the way of a volume that a populator fills at one node, for a pod
-// that waits for it at another one.
 func operationsPopulator() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operations-populator",
@@ -50,15 +48,13 @@ func operationsPopulator() sandbox.Scenario {
 	}
 }
 
-// populator fills volumes like a populator made with lib-volume-populator: in a namespace of its own it
-// has a claim, without the data source, provisioned for the node of the other claim's pod, fills its
-// volume from a pod, and hands the volume over by changing the PersistentVolume's claimRef.
+// populator works like lib-volume-populator: a pod fills its own claim, and then the PersistentVolume's
+// claimRef is changed.
 type populator struct {
 	*story
 	namespace string
 }
 
-// prime is the name of the populator's own claim and pod.
 const prime = "prime"
 
 func (p *populator) begin() {
@@ -70,10 +66,8 @@ func (p *populator) begin() {
 	})
 }
 
-// selectedNode is kube-scheduler's note to provisioners where the claim's pod will be.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// wanted waits until a claim must be provisioned, and returns the node of its pod.
 func (p *populator) wanted(claim string) (node string) {
 	p.until("claim "+claim+" is to be provisioned for a node", func() error {
 		c := p.View.Claim(p.Namespace, claim)
@@ -86,7 +80,6 @@ func (p *populator) wanted(claim string) (node string) {
 	return node
 }
 
-// volumeFor asks for the volume to fill for a claim.
 func (p *populator) volumeFor(claim, node string) {
 	own := sandbox.Claim(prime, corev1.ReadWriteOnce)
 	own.Annotations = map[string]string{selectedNode: node}
@@ -95,7 +88,6 @@ func (p *populator) volumeFor(claim, node string) {
 	p.must(err)
 }
 
-// fill writes to the volume from a pod, and removes the pod.
 func (p *populator) fill(node string) {
 	pod := sandbox.Pod(prime, prime)
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -122,7 +114,6 @@ func (p *populator) primeVolume() *corev1.PersistentVolume {
 	return p.View.Volume(p.View.Claim(p.namespace, prime).Spec.VolumeName)
 }
 
-// handOver gives the volume to the claim that it was filled for, and returns its handle.
 func (p *populator) handOver(claim string) string {
 	to, name := p.View.Claim(p.Namespace, claim), p.primeVolume().Name
 	volumes := p.Client.CoreV1().PersistentVolumes()

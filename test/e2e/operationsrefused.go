@@ -13,8 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operationsRefused guards that a person's ticket has a volume attached for an operation that its
-// driver refuses otherwise.
 func operationsRefused() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operations-refused",
@@ -39,7 +37,7 @@ func operationsRefused() sandbox.Scenario {
 				if s.moorage() {
 					s.ticketOfType(claim, kind, "", claim)
 				} else {
-					s.podAt(here, claim, claim) // which is all that a person can do there
+					s.podAt(here, claim, claim) // a person can do no more there
 				}
 			}
 			s.snapshotReady("nightly")
@@ -68,8 +66,6 @@ func operationsRefused() sandbox.Scenario {
 	}
 }
 
-// asksWhileDetached asks for a snapshot and a clone of a volume, and for more room on another, and
-// waits until each is refused.
 func (s *story) asksWhileDetached() {
 	s.snapshotOf("nightly", "data")
 	s.cloneOf("clone", "data")
@@ -80,10 +76,9 @@ func (s *story) asksWhileDetached() {
 	s.say("the driver refuses snapshot, clone and expansion of volumes that are attached nowhere")
 }
 
-// expandedUnlessRefused waits until external-resizer has expanded a volume that a pod uses, or says
-// that it does not try. It takes the driver's FailedPrecondition for "the volume is in use", and
-// then waits until no pod uses it. It expands all the same if it has not seen the pod yet, or if its last
-// request has failed otherwise (expand_and_recover.go of v2.3.0).
+// external-resizer takes the driver's FailedPrecondition for "the volume is in use", and then waits until
+// no pod uses it. It expands all the same if it has not seen the pod yet, or if its last request failed
+// otherwise (expand_and_recover.go of v2.3.0).
 func (s *story) expandedUnlessRefused(claim, size string) {
 	want := resource.MustParse(size)
 	s.until("claim "+claim+" is expanded, or told that it is in use", func() error {

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// needing is a driver that does operations only while the volume is attached.
 func needing(operations string) func(*sandbox.Shape) {
 	return func(shape *sandbox.Shape) {
 		operating(shape)
@@ -21,13 +20,10 @@ func needing(operations string) func(*sandbox.Shape) {
 	}
 }
 
-// attachedFor is a policy that has volumes attached for operations.
 func attachedFor(operations ...v1alpha1.VolumeOperation) v1alpha1.AttachPolicySpec {
 	return v1alpha1.AttachPolicySpec{AttachFor: operations}
 }
 
-// operationSnapshot guards that volumes are attached, and stay attached, for as long as snapshots
-// of them are made.
 func operationSnapshot() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-snapshot",
@@ -73,8 +69,6 @@ func operationSnapshot() sandbox.Scenario {
 	}
 }
 
-// operationYields guards that a pod waits for an operation's ticket no longer than it is asked to,
-// and that the operation goes on where the pod is.
 func operationYields() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-yields",
@@ -110,7 +104,7 @@ func operationYields() sandbox.Scenario {
 
 			s.remove("db2")
 			s.gone("db2")
-			s.leavesEveryNode("data") // else the driver begins to clone it while it still leaves db2's node
+			s.leavesEveryNode("data") // else the clone begins while the volume still leaves db2's node
 			s.cloneOf("copy", "data")
 			ticket = s.operationTicket(v1alpha1.OperationClone)
 			s.satisfied(ticket)
@@ -130,8 +124,6 @@ func operationYields() sandbox.Scenario {
 	}
 }
 
-// operationExpansion guards that an expansion has its volume attached, and that one which does not
-// come to its end leaves it to others.
 func operationExpansion() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-expansion",
@@ -168,8 +160,8 @@ func operationExpansion() sandbox.Scenario {
 			}
 			s.podAt(elsewhere, "db2", "data")
 			s.until("db2 is told who has its volume", func() error { return unscheduled(s.View.Pod(s.Namespace, "db2"), "ticket "+s.Namespace+"/"+ticket) })
-			// A ticket counts as a failure only after the controller has seen that it was granted. Where it was
-			// deleted before that, another ticket is made, and deleted, too.
+			// A failure counts only after the controller saw the ticket granted. Otherwise another ticket
+			// is made, and deleted, too.
 			asked := len(s.expansions("data"))
 			s.until("the ticket is deleted, and the claim has an event OperationHeld: OperationPaused", func() error {
 				if s.Event("PersistentVolumeClaim", "data", "OperationHeld", "OperationPaused") != nil {
@@ -193,13 +185,10 @@ func operationExpansion() sandbox.Scenario {
 	}
 }
 
-// expansions lists the calls that asked the driver to expand a claim's volume.
 func (s *story) expansions(claim string) []diskapi.Entry {
 	return s.View.Calls(diskapi.Filter{Call: diskapi.ControllerExpand, Phase: diskapi.Arrived, Volume: s.handle(claim)})
 }
 
-// operationOffline guards that a volume which is expanded only without users is left to that, and goes
-// to its pods afterwards.
 func operationOffline() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "operation-offline",
@@ -225,8 +214,8 @@ func operationOffline() sandbox.Scenario {
 			s.remove("db")
 			s.gone("db")
 			s.satisfied(ticket)
-			// Once the driver has said that the volume is in use, the resizer asks it again only when
-			// no pod names the claim, not even a waiting one.
+			// Once the volume was in use, the resizer asks again only when no pod names the claim, not even
+			// a waiting pod.
 			left := last(s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, s.handle("data"), here)).Seq
 			s.until("the driver is asked again", func() error {
 				asked := s.expansions("data")
@@ -251,7 +240,6 @@ func operationOffline() sandbox.Scenario {
 	}
 }
 
-// operationTicket waits until Moorage has made a ticket for an operation, and returns its name.
 func (s *story) operationTicket(operation v1alpha1.VolumeOperation) (name string) {
 	s.until("there is a ticket for the "+string(operation), func() error {
 		for _, o := range s.View.Tickets(s.Namespace) {
@@ -265,7 +253,6 @@ func (s *story) operationTicket(operation v1alpha1.VolumeOperation) (name string
 	return name
 }
 
-// eventOf waits until an object has an event with a text.
 func (s *story) eventOf(kind, name, reason, text string) {
 	s.until(fmt.Sprintf("%s %s has an event %s: %s", kind, name, reason, text), func() error {
 		if s.Event(kind, name, reason, text) == nil {

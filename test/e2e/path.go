@@ -12,9 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// path is the whole way of a pod with a volume, and back. It guards the order: the volume is reported
-// to the kubelet only after it is attached, and detached only after it has been taken back
-// (docs/internals/invariants.md, I4 and I5).
+// path guards I4 and I5 (docs/internals/invariants.md).
 func path() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "path",
@@ -45,7 +43,6 @@ func path() sandbox.Scenario {
 	}
 }
 
-// safeToMount waits until a pod is told that its volume can be mounted.
 func (s *story) safeToMount(name string) {
 	s.until("pod "+name+" is told that its volume is safe to mount", func() error {
 		pod := s.View.Pod(s.Namespace, name)
@@ -66,8 +63,6 @@ func (s *story) safeToMount(name string) {
 	})
 }
 
-// boundInOneWrite: the scheduler reserves the volume in the request that binds the pod, and the pod has
-// no ticket.
 func (s *story) boundInOneWrite() {
 	once(schedulerUser, "pods/binding", "create").were(s)
 	for _, e := range s.everyRequest() {
@@ -77,8 +72,6 @@ func (s *story) boundInOneWrite() {
 	}
 }
 
-// attachedBeforeReported: volumesAttached names the volume after its
-// VolumeAttachment says attached.
 func (s *story) attachedBeforeReported() {
 	attached := once(attacherUser, "volumeattachments/status", "patch", "update").were(s)[0]
 	writer := controllerUser
@@ -88,8 +81,8 @@ func (s *story) attachedBeforeReported() {
 	s.causes("the volume is attached before it is reported", attached, once(writer, "nodes/status", "patch").were(s)[0])
 }
 
-// unreportedBeforeDetached: the VolumeAttachment is deleted after the volume
-// has left volumesAttached, and after the pods of the node were looked at.
+// The VolumeAttachment is deleted after the volume left volumesAttached, and after a look at the node's
+// pods.
 func (s *story) unreportedBeforeDetached() {
 	deleted := once(controllerUser, "volumeattachments", "delete").were(s)[0]
 	writes := asked{2, controllerUser, "nodes/status", []string{"patch"}}.were(s)
@@ -105,7 +98,6 @@ func (s *story) unreportedBeforeDetached() {
 	})
 }
 
-// everyStage waits until every stage of the pod's path was seen.
 func (s *story) everyStage() {
 	s.until("every stage of the path was seen", func() error {
 		pods := s.Timeline.Pods()

@@ -18,8 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// The kind of sigs.k8s.io/scheduler-plugins (apis/scheduling/v1alpha1), and the label with a pod's
-// group.
+// The kind of sigs.k8s.io/scheduler-plugins (apis/scheduling/v1alpha1).
 const (
 	podGroupAPI   = "scheduling.x-k8s.io"
 	podGroupLabel = podGroupAPI + "/pod-group"
@@ -30,8 +29,7 @@ var (
 	podGroupsOf = schema.GroupVersionResource{Group: podGroupAPI, Version: "v1alpha1", Resource: "podgroups"}
 )
 
-// podGroups guards all or none: half a group never keeps slots from others, and two halves never wait
-// for each other.
+// podGroups guards all or none: half a group keeps no slots from others.
 func podGroups() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "pod-groups",
@@ -74,7 +72,6 @@ func podGroups() sandbox.Scenario {
 	}
 }
 
-// definePodGroups defines the used part of the kind in the API server.
 func (s *story) definePodGroups() {
 	preserve := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	s.create(definitions, "", map[string]any{
@@ -91,7 +88,6 @@ func (s *story) definePodGroups() {
 	})
 }
 
-// forgetPodGroups removes it, also after an early end of the story.
 func (s *story) forgetPodGroups() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 10*time.Second)
 	defer cancel()
@@ -108,7 +104,6 @@ func (s *story) podGroup(name string, members int64) {
 	})
 }
 
-// create creates an object, once its kind is known.
 func (s *story) create(kind schema.GroupVersionResource, namespace string, content map[string]any) {
 	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, sandbox.Patience, true, func(ctx context.Context) (bool, error) {
 		_, err := s.Dynamic.Resource(kind).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
@@ -122,7 +117,6 @@ func (s *story) create(kind schema.GroupVersionResource, namespace string, conte
 	}
 }
 
-// groupedPod creates a pod of a group with one claim of its own name.
 func (s *story) groupedPod(node, group, name string) {
 	pod := sandbox.Pod(name, name)
 	pod.Labels[podGroupLabel] = group
@@ -130,7 +124,6 @@ func (s *story) groupedPod(node, group, name string) {
 	s.must(s.CreatePod(s.ctx, pod))
 }
 
-// groupRuns waits until all pods of a group run, and returns its name.
 func (s *story) groupRuns(groups []string, size int) string {
 	found := ""
 	s.until(fmt.Sprintf("all pods of one of the groups %v run", groups), func() error {

@@ -14,16 +14,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// powerOffs is how often a machine is switched off for each kind of evidence.
 const powerOffs = 3
 
-// unreachableFor is the time of forceDetach.afterUnreachable that is measured.
 const unreachableFor = time.Minute
 
-// PowerOffTimes measures how long after its machine was switched off a pod runs elsewhere, for each
-// kind of evidence. Nodes are called not Ready after Kubernetes' default of 50 s; the pod tolerates
-// that for 3 s, in place of 5 minutes by default. The scenario gives others' evidence, a fencing
-// controller's or a cloud's, as soon as the node is not Ready.
+// Nodes are not Ready after the default 50 s; the pod tolerates that for 3 s. Evidence of others is given
+// at once.
 func PowerOffTimes() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:    "power-off-times",
@@ -54,9 +50,8 @@ func PowerOffTimes() sandbox.Scenario {
 	}
 }
 
-// leaves ends the pods, and waits until their volume is attached nowhere. The kubelet of a machine that
-// is back may not report its volumes in use for five minutes, its nodeStatusReportFrequency: longer
-// than the sandbox waits for leftovers.
+// The kubelet of a machine that is back may be silent about volumes in use for five minutes
+// (nodeStatusReportFrequency), longer than the sandbox waits for leftovers.
 func (s *story) leaves() {
 	s.must(s.Client.AppsV1().Deployments(s.Namespace).Delete(s.ctx, "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 	s.must(s.EventuallyWithin(s.ctx, 7*time.Minute, "the volume is attached nowhere", func() error {
@@ -67,19 +62,15 @@ func (s *story) leaves() {
 	}))
 }
 
-// evidence is a kind of evidence about a machine that is switched off: how it is given once the node is
-// not Ready, and taken back when the machine is on again.
 type evidence struct {
 	name       string
 	says, ends func(node string)
 }
 
-// tainting is a taint as evidence.
 func (s *story) tainting(name string, taint corev1.Taint) evidence {
 	return evidence{name, func(node string) { s.taint(node, taint) }, func(node string) { s.untaint(node, taint) }}
 }
 
-// powerOffsBy is powerOffs under a policy.
 func (s *story) powerOffsBy(spec v1alpha1.AttachPolicySpec, known evidence, pod *corev1.Pod) *corev1.Pod {
 	s.policy("measured", spec)
 	pod = s.powerOffs(known, pod)
@@ -87,8 +78,6 @@ func (s *story) powerOffsBy(spec v1alpha1.AttachPolicySpec, known evidence, pod 
 	return pod
 }
 
-// powerOffs switches the machine of a pod off, and that of the pod that replaces it, and so
-// on, and says how long the pods took to run elsewhere.
 func (s *story) powerOffs(known evidence, pod *corev1.Pod) *corev1.Pod {
 	var took []time.Duration
 	for range powerOffs {

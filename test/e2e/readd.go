@@ -12,13 +12,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Where the pod of the readd scenarios comes back to.
 const readdNode = "worker-1"
 
-// readd guards the bug class that upstream fixed twice (kubernetes#72914,
-// kubernetes#88572): the detach of a volume fails while its pod comes back to
-// the same node; the volume has left volumesAttached and is never put back.
-// Here all detaches fail until a given moment.
+// readd guards the bug that upstream fixed twice (kubernetes#72914, kubernetes#88572): a detach fails while
+// the pod comes back, and the volume is never put back into volumesAttached.
 func readd() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "readd",
@@ -36,8 +33,6 @@ func readd() sandbox.Scenario {
 	}
 }
 
-// readdKilled is readd with the controller killed between the failing detach and the pod's return: only
-// the API knows both.
 func readdKilled() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "readd-killed",
@@ -58,8 +53,6 @@ func readdKilled() sandbox.Scenario {
 	}
 }
 
-// readdHalf lets every other detach fail, and the pod come back each time as
-// soon as a detach was asked for.
 func readdHalf() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "readd-half",
@@ -91,8 +84,6 @@ func readdHalf() sandbox.Scenario {
 	}
 }
 
-// detachAsked waits until the detach was asked for since the last attach, so
-// that the pod never comes back before.
 func (s *story) detachAsked(handle string) {
 	s.until("the detach begins", func() error {
 		detaches := s.calls(diskapi.ControllerUnpublish, diskapi.Arrived, handle, readdNode)
@@ -104,8 +95,6 @@ func (s *story) detachAsked(handle string) {
 	})
 }
 
-// detachFails runs a pod and deletes it; the detach of its volume fails, until
-// mended.
 func (s *story) detachFails() (mend func()) {
 	s.claim("data")
 	s.podAt(readdNode, "db", "data")
@@ -127,7 +116,6 @@ func (s *story) detachFails() (mend func()) {
 	return mend
 }
 
-// toldOfFailure waits until the pod and the hold name the cause of their wait.
 func (s *story) toldOfFailure() {
 	texts := []string{"detaching volume data from " + readdNode + " failed and will be tried again", diskBusy}
 	s.until("the pod is told that the detach fails", func() error {
@@ -145,8 +133,6 @@ func (s *story) toldOfFailure() {
 	s.show("pods", "volumeholds")
 }
 
-// attachedAgain waits until the pod runs, with its volume attached anew and
-// back in volumesAttached.
 func (s *story) attachedAgain() {
 	s.runs("db")
 	handle := s.handle("data")
@@ -155,8 +141,6 @@ func (s *story) attachedAgain() {
 	s.say("db runs")
 }
 
-// readdStays is readd where the attacher is Moorage's, and no detach ever
-// succeeds.
 func readdStays() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "readd-stays",

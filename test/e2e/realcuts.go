@@ -14,17 +14,14 @@ import (
 )
 
 const (
-	// cutFor is how long a node is cut off: longer than the six minutes after which kube-controller-manager
-	// and, by default, Moorage detach from a node without a sign.
-	cutFor = 8 * time.Minute
-	// cutTogether is how many databases are on a node that is cut off.
+	// cutFor is longer than the six minutes after which kube-controller-manager and, by default, Moorage
+	// detach.
+	cutFor      = 8 * time.Minute
 	cutTogether = 5
-	// bothWrite is how many records each of two databases on one disk acknowledges while both run.
-	bothWrite = 50
+	bothWrite   = 50
 )
 
-// RealCuts cuts nodes with databases off from the API server, and not from their disks, has a person
-// delete the pods with force, and counts what is lost. Each row is played so many times.
+// RealCuts cuts nodes off from the API server, not from their disks, and counts lost records.
 func RealCuts(repeat int) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-cuts",
@@ -66,16 +63,13 @@ func RealCuts(repeat int) sandbox.Scenario {
 	}
 }
 
-// cutOff is the state of a node that is cut off.
 type cutOff struct {
 	name string
-	// unsafe says that the volume is detached by time alone, while the old pod may write.
-	unsafe bool
-	// proof gives proof that the node writes no more, and ends takes it back.
+	// The volume is detached by time alone, while the old pod may write.
+	unsafe      bool
 	proof, ends func(node string)
 }
 
-// splits plays a cut so many times.
 func (s *story) splits(cut cutOff, repeat int) {
 	var took []time.Duration
 	for range repeat {
@@ -86,7 +80,6 @@ func (s *story) splits(cut cutOff, repeat int) {
 	}
 }
 
-// split plays a cut once, and returns how long each second database took to answer.
 func (s *story) split(cut cutOff) (took []time.Duration) {
 	const node = "worker-1"
 	s.onlyAt(node)
@@ -115,7 +108,7 @@ func (s *story) split(cut cutOff) (took []time.Duration) {
 		s.deleteAt(olds[c])
 	}
 	took = s.seconds(cut, all, olds, began)
-	s.cordon(node) // a third database reads from the disk, at a node that was not cut off
+	s.cordon(node) // a third database reads the disk, at a node that was not cut off
 	s.must(s.Cluster.Restore(node))
 	s.nodeIs(node, true)
 	cut.ends(node)
@@ -136,8 +129,6 @@ func (s *story) split(cut cutOff) (took []time.Duration) {
 	return took
 }
 
-// seconds waits until second databases answer, if any do. Where the first ones may go on, both then write for
-// a while.
 func (s *story) seconds(cut cutOff, all []*writer, olds map[*writer]*corev1.Pod, began time.Time) (took []time.Duration) {
 	answers := map[*writer]*corev1.Pod{}
 	before := map[*writer]int{}
@@ -171,7 +162,6 @@ func (s *story) seconds(cut cutOff, all []*writer, olds map[*writer]*corev1.Pod,
 	return took
 }
 
-// onlyAt has pods come to one node only; to every node if it has no name.
 func (s *story) onlyAt(name string) {
 	for _, node := range s.View.Nodes() {
 		if name != "" && node.Name != name {

@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// dataNodes is the cluster of the measurements of data.
 func dataNodes(shape *sandbox.Shape) {
 	realNodes(shape)
 	shape.Nodes = 3
@@ -26,9 +25,8 @@ func dataNodes(shape *sandbox.Shape) {
 	shape.RequireReport = shape.MoorageNode
 }
 
-// RealData measures how long a PostgreSQL acknowledges nothing while faults are played, and counts the
-// records that it has acknowledged and lost. Each fault is played so many times, a machine without power
-// five times at most, and each kind of evidence that only Moorage takes once: PowerOffTimes measures these.
+// A machine loses power five times at most, and once for each kind of evidence that only Moorage takes:
+// PowerOffTimes measures these.
 func RealData(repeat int) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-data",
@@ -55,8 +53,7 @@ func RealData(repeat int) sandbox.Scenario {
 	}
 }
 
-// warm runs two pods with an image on each node, one after the other: a container runtime is slow until
-// the first pod has ended, and all that it has unpacked is on its disk.
+// A container runtime is slow until the first pod has ended, and all that it has unpacked is on its disk.
 func (s *story) warm(image string) {
 	for _, name := range []string{"first", "second"} {
 		for _, node := range s.View.Nodes() {
@@ -77,16 +74,12 @@ func (s *story) warm(image string) {
 	}
 }
 
-// dataFault is what is done to a database's pod, and what is taken back once its successor writes.
 type dataFault struct {
 	name        string
 	breaks, end func(pod *corev1.Pod)
-	// stays says that the pod itself runs again, in place of a successor.
-	stays bool
-	// policy is Moorage's while the fault is played; nil for no policy.
-	policy *v1alpha1.AttachPolicySpec
-	// most is how often it is played at most; 0 for any number.
-	most int
+	stays       bool
+	policy      *v1alpha1.AttachPolicySpec
+	most        int
 }
 
 func (s *story) dataFaults() []dataFault {
@@ -123,9 +116,7 @@ func (s *story) dataFaults() []dataFault {
 	)
 }
 
-// kubeletForgets kills a kubelet, with the driver's node part in it, between NodeUnpublish and
-// NodeUnstage. Then the file system is mounted, and the kubelet does not know it. A person unmounts it:
-// where moorage-node runs, as soon as it reports that; else after the database has moved.
+// kubeletForgets kills a kubelet between NodeUnpublish and NodeUnstage; a person unmounts the volume.
 func (s *story) kubeletForgets() dataFault {
 	forgets := func(pod *corev1.Pod) {
 		s.cordon(pod.Spec.NodeName)
@@ -148,8 +139,7 @@ func (s *story) kubeletForgets() dataFault {
 	return f
 }
 
-// machineOff switches a machine off, and gives evidence of it once its node is not Ready. A StatefulSet makes
-// no other pod before the pod at the dead node is deleted: a person does that where nobody else does.
+// A StatefulSet makes no other pod before the pod at the dead node is deleted.
 func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known evidence) dataFault {
 	return dataFault{
 		name: "machine off, " + name, policy: policy, most: map[bool]int{true: 1, false: 5}[policy != nil],
@@ -169,8 +159,7 @@ func (s *story) machineOff(name string, policy *v1alpha1.AttachPolicySpec, known
 	}
 }
 
-// deleteAt deletes a StatefulSet's pod at a dead node by force, and each of its successors that is bound
-// there before the scheduler has seen the node's taint. Kubernetes may delete the pod as soon.
+// Successors that are bound there before the taint is seen are deleted, too.
 func (s *story) deleteAt(old *corev1.Pod) {
 	if err := s.forceDelete(s.ctx, old.Name); !apierrors.IsNotFound(err) {
 		s.must(err)
@@ -188,16 +177,12 @@ func (s *story) deleteAt(old *corev1.Pod) {
 	})
 }
 
-// rollOutSet changes a StatefulSet's template.
 func (s *story) rollOutSet(name string) {
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"at":%q}}}}}`, time.Now())
 	_, err := s.Client.AppsV1().StatefulSets(s.Namespace).Patch(s.ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.must(err)
 }
 
-// playOn plays a fault so many times, and says how long nothing was acknowledged. Where
-// kube-controller-manager detaches, a database that does not come back is counted, and another one takes
-// its place.
 func (s *story) playOn(c *writer, f dataFault, repeat int) *writer {
 	if f.policy != nil {
 		s.policy("data", *f.policy)
@@ -228,7 +213,6 @@ func (s *story) playOn(c *writer, f dataFault, repeat int) *writer {
 	return c
 }
 
-// playOnce plays a fault, and takes it back, also if the database does not come back.
 func (s *story) playOnce(c *writer, f dataFault) (pause time.Duration, err error) {
 	var old *corev1.Pod
 	err = ended(func() {
@@ -255,7 +239,6 @@ func (s *story) playOnce(c *writer, f dataFault) (pause time.Duration, err error
 	return pause, errors.Join(err, ended(func() { f.end(old) }))
 }
 
-// restarted waits until a pod's container was started once more, and its database answers.
 func (s *story) restarted(old *corev1.Pod) *corev1.Pod {
 	return s.successor("the database answers again", old.Labels[sandbox.AppLabel], func(pod *corev1.Pod) error {
 		if restarts(pod) <= restarts(old) {
@@ -272,14 +255,11 @@ func restarts(pod *corev1.Pod) (sum int32) {
 	return sum
 }
 
-// finish ends a client and its database, and counts what is left.
 func (s *story) finish(c *writer, prefix string) {
 	c.stop()
 	s.counts(c, c.name+"-0", prefix)
 }
 
-// counts compares what the client has kept with what the database in a pod has, and ends the database.
-// In Standalone mode nothing is lost or damaged, unless it may be.
 func (s *story) counts(c *writer, pod, prefix string) {
 	acked, lost := c.last(), 0
 	if c.first != nil {
@@ -313,7 +293,6 @@ func (s *story) counts(c *writer, pod, prefix string) {
 	}
 }
 
-// found counts the acknowledged records that the database in a pod has.
 func (c *writer) found(pod string) (sum int, err error) {
 	upTo := func(last int) int {
 		printed, failed := c.Exec(c.ctx, pod, "sh", "-ec", fmt.Sprintf(c.count, last))
@@ -327,10 +306,8 @@ func (c *writer) found(pod string) (sum int, err error) {
 	return sum, err
 }
 
-// add adds to a number in the result.
 func (s *story) add(what string, n int) { s.SetCount(what, s.Counts()[what]+n) }
 
-// isReady returns nil if a pod runs and its database answers.
 func (s *story) isReady(pod *corev1.Pod) error {
 	if pod == nil {
 		return errors.New("there is no pod")
@@ -343,13 +320,12 @@ func (s *story) isReady(pod *corev1.Pod) error {
 	return errors.New("the pod is not ready")
 }
 
-// statefulSetOf makes a StatefulSet of a database, of one replica. Its pod leaves a silent node soon.
 func (s *story) statefulSetOf(d database) {
 	s.statefulSetWith(d.name, func(set *appsv1.StatefulSet) {
 		pod := &set.Spec.Template.Spec
 		pod.Containers[0].Image = d.image
 		pod.TerminationGracePeriodSeconds = new(int64(30))
-		// The pod is ready once it has answered. To ask it each second costs more than to write to it.
+		// The pod is ready once it has answered. A probe each second costs more than the writes.
 		pod.Containers[0].StartupProbe = &corev1.Probe{
 			ProbeHandler:     corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", d.ready}}},
 			PeriodSeconds:    1,

@@ -13,19 +13,15 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// database is a database in a pod, with the shell scripts that the scenario runs there.
 type database struct {
 	name, image string
-	// ready succeeds if it answers.
-	ready string
-	// write writes the records $from to $to, and fails unless each is acknowledged, durably.
-	write string
-	// begin leaves writes under way without an acknowledgement.
-	begin string
-	// read prints the number of acknowledged records and the last of them, and fails if something is broken.
+	ready       string
+	write       string
+	begin       string
+	// read prints the number of acknowledged records and the last record; it fails if something is broken.
 	read string
-	// create prepares for put, which writes record $n and fails unless it is acknowledged, and may be
-	// repeated; count prints how many of the records to %d are there.
+	// put writes record $n, may be repeated, and fails without an acknowledgement. count counts the records
+	// to %d.
 	create, put, count string
 }
 
@@ -64,8 +60,6 @@ var databases = []database{
 	},
 }
 
-// realDatabases guards that databases keep acknowledged writes, in a planned move and when their
-// machine loses power.
 func realDatabases() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-databases",
@@ -130,7 +124,6 @@ func realDatabases() sandbox.Scenario {
 	}
 }
 
-// database makes a Deployment of a database, with the claim of its name.
 func (s *story) database(d database) {
 	made := sandbox.Deployment(d.name, d.name)
 	made.Spec.Template.Spec.Containers[0].Image = d.image
@@ -143,7 +136,6 @@ func (s *story) database(d database) {
 	s.deployment(made)
 }
 
-// answers waits until a pod's database answers, as its kubelet finds out.
 func (s *story) answers(pod string) {
 	s.until("the database of "+pod+" answers", func() error {
 		for _, c := range s.View.Pod(s.Namespace, pod).Status.Conditions {
@@ -155,12 +147,10 @@ func (s *story) answers(pod string) {
 	})
 }
 
-// writes has a database acknowledge records.
 func (s *story) writes(d database, pod string, from, to int) {
 	s.run(pod, fmt.Sprintf("from=%d to=%d\n", from, to)+d.write)
 }
 
-// kept expects exactly the records that were acknowledged.
 func (s *story) kept(d database, pod string, records int) {
 	found := s.run(pod, d.read)
 	s.expect(found == fmt.Sprintf("%d %d", records, records), d.name+" has each record that it has acknowledged, and no other", "it has %s of %d", found, records)

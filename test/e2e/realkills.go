@@ -11,11 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// killedFor is how long components are killed while databases write.
 const killedFor = 20 * time.Minute
 
-// RealKills kills the components that place pods and attach volumes, at random, while ten databases
-// write and move.
 func RealKills() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-kills",
@@ -76,7 +73,6 @@ func RealKills() sandbox.Scenario {
 	}
 }
 
-// disturb kills a component, or has a database's pod go.
 func (s *story) disturb(c *churn, w *writer) {
 	if s.Rand.IntN(2) == 0 {
 		c.restart(c.any(c.placing()))
@@ -95,7 +91,6 @@ func (s *story) disturb(c *churn, w *writer) {
 	}
 }
 
-// begins forgets how many records a pod has acknowledged.
 func (c *writer) begins(pod *corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

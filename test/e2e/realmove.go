@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// realNodes is the cluster of scenarios with real nodes.
 func realNodes(shape *sandbox.Shape) {
 	shape.Real = true
 	shape.Nodes, shape.Slots = 2, 4
@@ -22,7 +21,6 @@ func realNodes(shape *sandbox.Shape) {
 	shape.Operations.On = true // file systems besides ext4, and expansion
 }
 
-// realMove guards that data moves with its volume, for ext4, XFS and raw blocks.
 func realMove() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-move",
@@ -63,8 +61,6 @@ func realMove() sandbox.Scenario {
 	}
 }
 
-// realPowerOff guards that a machine without power is gone at once, with its devices, and that its
-// volumes move with all flushed writes.
 func realPowerOff() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "real-power-off",
@@ -110,15 +106,12 @@ func realPowerOff() sandbox.Scenario {
 	}
 }
 
-// realSums prints the sums of all that the pod has written.
 const realSums = `md5sum /v0/numbers /v1/numbers; head -c 1000000 /raw | md5sum`
 
-// realSize prints the size of a file system in KiB. It grows while it is mounted: ext4 does so only for
-// processes that may use more than their share (CAP_SYS_RESOURCE), which root in a virtual machine may
-// not be.
+// xfs grows while it is mounted. ext4 does so only with CAP_SYS_RESOURCE, which root in a virtual machine
+// may not have.
 const realSize = `df -k /v1 | awk 'END {print $2}'`
 
-// realPodAt creates a pod on a node that mounts ext4 at /v0 and xfs at /v1, and has raw as a device.
 func (s *story) realPodAt(node, name string) {
 	pod := sandbox.Pod(name, "ext4", "xfs")
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -129,21 +122,18 @@ func (s *story) realPodAt(node, name string) {
 	s.must(s.CreatePod(s.ctx, pod))
 }
 
-// claimWith creates a claim that is changed before.
 func (s *story) claimWith(name string, change func(*corev1.PersistentVolumeClaim)) {
 	claim := sandbox.Claim(name, corev1.ReadWriteOnce)
 	change(claim)
 	s.must(s.CreateClaim(s.ctx, claim))
 }
 
-// run runs a shell script in a pod, and returns its output.
 func (s *story) run(pod, script string) string {
 	out, err := s.Exec(s.ctx, pod, "sh", "-ec", script)
 	s.must(err)
 	return strings.TrimSpace(out)
 }
 
-// number reads a number that a program has printed; 0 if it is none.
 func number(text string) int {
 	n := 0
 	_, _ = fmt.Sscan(text, &n)

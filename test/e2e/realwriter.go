@@ -18,21 +18,16 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// writer is a client of a database, outside of all nodes: it writes numbered records, one after the
-// other, and keeps which were acknowledged. Its methods are safe for parallel use.
+// writer is a client outside of all nodes. Its methods are safe for parallel use.
 type writer struct {
 	*story
 	database
-	end  context.CancelFunc
-	done chan struct{}
-	// pace is the time between two records.
-	pace time.Duration
-	// patience is how long the database may take to answer at the end.
+	end      context.CancelFunc
+	done     chan struct{}
+	pace     time.Duration
 	patience time.Duration
-	// first is a second client, of the pod that was there first; nil for none.
-	first *writer
-	// mayLose says that the database may be lost by what was done to it.
-	mayLose bool
+	first    *writer
+	mayLose  bool
 
 	mu    sync.Mutex
 	acked int               // the last record
@@ -41,7 +36,6 @@ type writer struct {
 	gap   time.Duration     // the longest between two, since begin
 }
 
-// writer makes a StatefulSet of a database, and a client that begins to write.
 func (s *story) writer(d database) *writer {
 	s.statefulSetOf(d)
 	ctx, end := context.WithCancel(s.ctx)
@@ -63,7 +57,6 @@ func (s *story) writer(d database) *writer {
 	return c
 }
 
-// write writes to the newest pod that is ready, until it ends or another one is newer.
 func (c *writer) write(ctx context.Context) {
 	pod := c.newest()
 	if pod == nil {
@@ -88,16 +81,13 @@ func (c *writer) write(ctx context.Context) {
 	c.writeTo(ctx, pod)
 }
 
-// writeTo writes to a pod until it ends.
 func (c *writer) writeTo(ctx context.Context, pod *corev1.Pod) {
 	script := fmt.Sprintf(`n=%d; while %s; do echo $n; n=$((n+1)); sleep %.3f; done`, c.last()+1, c.put, c.pace.Seconds())
 	_ = c.ExecInto(ctx, &lines{each: func(line string) { c.acknowledged(pod.UID, line) }}, pod.Name, "sh", "-c", script) // it ends by what is done to the pod
 }
 
-// ofFirst is the number before the records of a client that stays with the first pod.
 const ofFirst = 1_000_000
 
-// staysWith has a second client write to a pod, also while a newer one answers.
 func (c *writer) staysWith(pod *corev1.Pod) {
 	ctx, end := context.WithCancel(c.ctx)
 	first := &writer{story: c.story, database: c.database, end: end, done: make(chan struct{}), pace: c.pace, acked: ofFirst, by: map[types.UID]int{}}
@@ -108,7 +98,6 @@ func (c *writer) staysWith(pod *corev1.Pod) {
 	}()
 }
 
-// newest is the youngest pod that is ready; nil if there is none.
 func (c *writer) newest() *corev1.Pod {
 	pods := slices.DeleteFunc(c.PodsOf(sandbox.AppLabel, c.name), func(pod *corev1.Pod) bool { return c.isReady(pod) != nil })
 	if len(pods) == 0 {
@@ -132,7 +121,6 @@ func (c *writer) acknowledged(by types.UID, line string) {
 	c.by[by]++
 }
 
-// begin forgets the longest pause so far.
 func (c *writer) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,10 +139,8 @@ func (c *writer) last() int {
 	return c.acked
 }
 
-// acknowledges waits until a pod has acknowledged ten records.
 func (c *writer) acknowledges(pod types.UID) { c.acknowledgesMore(pod, 10) }
 
-// acknowledgesMore waits until a pod has acknowledged so many records.
 func (c *writer) acknowledgesMore(pod types.UID, records int) {
 	c.must(c.EventuallyWithin(c.ctx, 2*time.Minute, "the database acknowledges records", func() error {
 		c.mu.Lock()
@@ -166,7 +152,6 @@ func (c *writer) acknowledgesMore(pod types.UID, records int) {
 	}))
 }
 
-// stop ends the client, and that of the first pod.
 func (c *writer) stop() {
 	c.end()
 	<-c.done
@@ -175,7 +160,6 @@ func (c *writer) stop() {
 	}
 }
 
-// lines is a writer that hands over each line that is written whole.
 type lines struct {
 	each func(line string)
 	rest bytes.Buffer

@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// rebootInGrace guards that a machine which is rebooted before its node is called lost keeps the
-// volumes that its pods go on to use, and releases the rest.
+// A machine that reboots before it counts as lost keeps the volumes that its pods still use.
 func rebootInGrace() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "reboot-in-grace",
@@ -74,14 +73,11 @@ func rebootInGrace() sandbox.Scenario {
 	}
 }
 
-// unhurriedNodes is a cluster that calls nodes not ready late, so that a slow machine has the same
-// story.
 func unhurriedNodes(shape *sandbox.Shape) {
 	threeByFour(shape)
 	shape.NamedMachines, shape.NodeMonitorGracePeriod = true, 5*time.Minute
 }
 
-// begins waits until pods of a node have begun so often to write to a volume.
 func (s *story) begins(handle, node string, times int) {
 	s.until(fmt.Sprintf("a pod at %s begins for the %dth time to write", node, times), func() error {
 		if n := len(s.calls(diskapi.WriteBegan, diskapi.Noted, handle, node)); n < times {
@@ -91,8 +87,6 @@ func (s *story) begins(handle, node string, times int) {
 	})
 }
 
-// nothingLeft fails unless nothing says of a node that it was fenced: no taint, no entry in a
-// VolumeHold, no event.
 func (s *story) nothingLeft(node string, claims ...string) {
 	s.until(node+" has no taint", func() error {
 		if taints := s.View.Node(node).Spec.Taints; len(taints) > 0 {

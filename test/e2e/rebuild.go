@@ -10,8 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// evictionRebuild guards that a storage system may empty a node of its replicas, and rebuild one, while
-// pods want the volume.
 func evictionRebuild() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "eviction-rebuild",
@@ -59,14 +57,12 @@ func evictionRebuild() sandbox.Scenario {
 	}
 }
 
-// undisturbed fails unless a ticket has its volumes, without a request to let go of them.
 func (s *story) undisturbed(name string) {
 	t, err := s.seenTicket(name)
 	s.must(err)
 	s.expect(t.Status.State == v1alpha1.ReasonSatisfied && t.Yielding() == nil && t.Status.Interruptions == 0, "ticket "+name+" is not disturbed", "its status is %+v", t.Status)
 }
 
-// byHand guards attaching by hand, and the maintenance of a node and of a volume.
 func byHand() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "by-hand",

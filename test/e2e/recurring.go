@@ -24,17 +24,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// recurring is a CronJob that takes a snapshot of each volume of its namespace. Its pods run as
-// pods do, but for their program, which the sandbox's nodes can't run: the scenario runs it, with
-// the token of the pod's own service account, and ends the container when it is done.
+// The sandbox's nodes can't run the CronJob's program: the scenario does, with the token of the pod's
+// service account.
 type recurring struct {
 	*story
 	name   string
 	claims []string
 }
 
-// recurringSnapshots makes the CronJob, and its service account with the rights that its program needs. The
-// schedule is not followed before bySchedule.
 func (s *story) recurringSnapshots(name string, claims []string) *recurring {
 	s.account(name, []rbacv1.PolicyRule{
 		{APIGroups: []string{sandbox.SnapshotResource().Group}, Resources: []string{sandbox.SnapshotResource().Resource}, Verbs: []string{"create"}},
@@ -54,7 +51,6 @@ func (s *story) recurringSnapshots(name string, claims []string) *recurring {
 	return &recurring{s, name, claims}
 }
 
-// byHand makes a Job of the CronJob's template, as `kubectl create job --from` does.
 func (r *recurring) byHand(name string) string {
 	cron, err := r.Client.BatchV1().CronJobs(r.Namespace).Get(r.ctx, r.name, metav1.GetOptions{})
 	r.must(err)
@@ -69,7 +65,6 @@ func (r *recurring) byHand(name string) string {
 	return name
 }
 
-// bySchedule waits until the schedule has made a Job, and has it make no other one.
 func (r *recurring) bySchedule() (job string) {
 	r.suspends(false)
 	r.until("the schedule has made a Job", func() error {
@@ -85,20 +80,17 @@ func (r *recurring) bySchedule() (job string) {
 	return job
 }
 
-// scheduled says whether a Job is named as the CronJob's controller does it: by the minute.
 func (r *recurring) scheduled(job string) bool {
 	minute, ours := strings.CutPrefix(job, r.name+"-")
 	return ours && strings.Trim(minute, "0123456789") == ""
 }
 
-// suspends stops the schedule, or has it followed.
 func (r *recurring) suspends(is bool) {
 	patch := fmt.Sprintf(`{"spec":{"suspend":%t}}`, is)
 	_, err := r.Client.BatchV1().CronJobs(r.Namespace).Patch(r.ctx, r.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	r.must(err)
 }
 
-// isDue has the deadline of a Job be over, and waits until the Job is gone with its pod.
 func (r *recurring) isDue(job string) {
 	patch := []byte(`{"spec":{"activeDeadlineSeconds":1}}`)
 	_, err := r.Client.BatchV1().Jobs(r.Namespace).Patch(r.ctx, job, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -114,12 +106,10 @@ func (r *recurring) isDue(job string) {
 	})
 }
 
-// ends ends the CronJob and the rest of its Jobs.
 func (r *recurring) ends() {
 	r.must(r.Client.BatchV1().CronJobs(r.Namespace).Delete(r.ctx, r.name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 }
 
-// round is the program of a Job's pod, while it runs.
 type round struct {
 	*recurring
 	job       string
@@ -133,7 +123,6 @@ type round struct {
 	ended     chan error
 }
 
-// starts runs the program of a Job's pod, once that runs. Its faults are set before.
 func (r *recurring) starts(job string, faults round) *round {
 	p := &faults
 	p.recurring, p.job, p.ended = r, job, make(chan error, 1)
@@ -171,7 +160,6 @@ func (p *round) run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// snapshot takes a snapshot of a claim's volume while that is attached.
 func (p *round) snapshot(ctx context.Context, claim string) error {
 	h, err := p.tickets.Acquire(ctx, ticket.Request{
 		Namespace: p.Namespace, Name: p.made(claim), Type: v1alpha1.TicketSnapshot, Claims: []string{claim}, Owner: &p.owner,
@@ -199,10 +187,8 @@ func (p *round) snapshot(ctx context.Context, claim string) error {
 	return h.Release(ctx)
 }
 
-// made is the name of a claim's snapshot, and of its ticket.
 func (p *round) made(claim string) string { return p.job + "-" + claim }
 
-// ready lists the claims with a ready snapshot of this round.
 func (p *round) ready() (claims []string) {
 	for _, claim := range p.claims {
 		if ready(p.View.Snapshot(p.Namespace, p.made(claim))) == nil {
@@ -212,7 +198,6 @@ func (p *round) ready() (claims []string) {
 	return claims
 }
 
-// isOver waits until the program is done, and ends its container.
 func (p *round) isOver() {
 	p.until("every snapshot of the night is ready", func() error {
 		select {
@@ -230,7 +215,6 @@ func (p *round) isOver() {
 	p.eventOf("Job", p.job, "Completed", "")
 }
 
-// dies has the program end where it is, as a process that is killed.
 func (p *round) dies() {
 	p.stop()
 	<-p.ended

@@ -16,9 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// rollout guards the oldest pain (kubernetes#26567): a Deployment with a ReadWriteOnce claim rolls out,
-// the new pod is placed on another node, and hangs there because the old pod, which stays until the new
-// pod is ready, holds the volume.
+// rollout guards the oldest pain (kubernetes#26567): the old pod holds the volume until the new pod is
+// ready.
 func rollout() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "rollout",
@@ -41,8 +40,6 @@ func rollout() sandbox.Scenario {
 	}
 }
 
-// rollingDeployment keeps the old pod until the new one is ready, and prefers
-// another node for the new one. It counts as failed soon when it is stuck.
 func rollingDeployment() *appsv1.Deployment {
 	d := sandbox.Deployment("web", "data")
 	d.Spec.Strategy = appsv1.DeploymentStrategy{
@@ -62,10 +59,8 @@ func rollingDeployment() *appsv1.Deployment {
 	return d
 }
 
-// isRunning is a successor's check.
 func (s *story) isRunning(pod *corev1.Pod) error { return s.Running(pod.Name) }
 
-// rollOut changes a Deployment's template.
 func (s *story) rollOut(name string) {
 	patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"version":"2"}}}}}`)
 	_, err := s.Client.AppsV1().Deployments(s.Namespace).Patch(s.ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
@@ -74,8 +69,6 @@ func (s *story) rollOut(name string) {
 	}
 }
 
-// rollsOutWithItsVolume is Moorage's outcome: the new pod is on the old one's
-// node, and the volume never left it.
 func (s *story) rollsOutWithItsVolume(old *corev1.Pod) {
 	handle := s.handle("data")
 	fresh := s.successor("the new pod runs beside its volume", "web", func(pod *corev1.Pod) error {
@@ -97,9 +90,6 @@ func (s *story) rollsOutWithItsVolume(old *corev1.Pod) {
 	s.say("the rollout is complete, and the volume never left %s", old.Spec.NodeName)
 }
 
-// neverRollsOut is upstream's outcome: the new pod is on another node and told
-// why it can't run, the disk was never asked to go there, and the Deployment
-// itself gives the rollout up.
 func (s *story) neverRollsOut(old *corev1.Pod) {
 	handle := s.handle("data")
 	fresh := s.successor("the new pod is bound to another node", "web", func(pod *corev1.Pod) error {

@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// salvage guards that a broken volume is taken from all users for its repair, and comes back where its
-// pod waits.
 func salvage() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "salvage",
@@ -56,8 +54,6 @@ func salvage() sandbox.Scenario {
 	}
 }
 
-// salvages makes a Salvage ticket that has the volume at no node, and ends the pod that waits for it at its
-// node, as an integrator does.
 func (s *story) salvages(name string, ttl int64) {
 	s.ticketWith(name, v1alpha1.TicketSalvage, "", "data", func(t *v1alpha1.VolumeTicket) {
 		t.Spec.Wherever, t.Spec.Detached, t.Spec.TTLSeconds = false, true, &ttl
@@ -68,7 +64,6 @@ func (s *story) salvages(name string, ttl int64) {
 	s.satisfied(name)
 }
 
-// endsPod deletes a pod, and waits until it is gone.
 func (s *story) endsPod(name string) {
 	s.must(s.Client.CoreV1().Pods(s.Namespace).Delete(s.ctx, name, metav1.DeleteOptions{}))
 	s.gone(name)

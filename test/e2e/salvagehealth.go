@@ -24,8 +24,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// salvageHealth guards that a volume in use, which the driver reports as broken, is at no node while it
-// is repaired.
 func salvageHealth() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "salvage-health",
@@ -78,7 +76,6 @@ func salvageHealth() sandbox.Scenario {
 	}
 }
 
-// waitsForSalvage waits until a pod is told that a salvage keeps its volume from it.
 func (s *story) waitsForSalvage(pod string) {
 	s.until(pod+" waits, and is told for whom", func() error {
 		p := s.View.Pod(s.Namespace, pod)
@@ -89,8 +86,7 @@ func (s *story) waitsForSalvage(pod string) {
 	})
 }
 
-// salvager is an integrator that repairs volumes: it asks the driver which are broken, by the socket
-// that sidecars use, and has them at no node. Its processes have one name, and an account each.
+// salvager asks the driver by the sidecars' socket. Its processes share a name, and have an account each.
 type salvager struct {
 	*story
 	kube    kubernetes.Interface
@@ -99,7 +95,6 @@ type salvager struct {
 	end     func()
 }
 
-// salvager starts a process of it, with the rights that the documentation names for salvages.
 func (s *story) salvager(account string) *salvager {
 	s.account(account, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "delete"}}}, "moorage-view")
 	i := &salvager{story: s, disk: s.driver(), end: s.everywhere(account, "moorage-tickets-all")}
@@ -113,7 +108,6 @@ func (s *story) salvager(account string) *salvager {
 	return i
 }
 
-// finds asks the driver until it says that a volume is broken, and returns the claim that has it.
 func (i *salvager) finds() (claim string) {
 	i.until("the driver says that a volume is broken", func() error {
 		answer, err := i.disk.ControllerListVolumeHealth(i.ctx, &csi.ControllerListVolumeHealthRequest{})
@@ -133,7 +127,6 @@ func (i *salvager) finds() (claim string) {
 	return claim
 }
 
-// driver is the controller part of the driver, as sidecars reach it.
 func (s *story) driver() csi.ControllerClient {
 	conn, err := grpc.NewClient("unix://"+s.Cluster.CSISocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	s.must(err)
@@ -141,7 +134,6 @@ func (s *story) driver() csi.ControllerClient {
 	return csi.NewControllerClient(conn)
 }
 
-// well fails unless the driver says that nothing is wrong with a claim's volume.
 func (s *story) well(claim string) {
 	answer, err := s.driver().ControllerGetVolumeHealth(s.ctx, &csi.ControllerGetVolumeHealthRequest{VolumeId: s.handle(claim)})
 	s.must(err)
@@ -149,8 +141,6 @@ func (s *story) well(claim string) {
 	s.expect(len(wrong) == 0, "the driver says that nothing is wrong with the volume of "+claim, "it says %v", wrong)
 }
 
-// takes has a claim's volume at no node: it asks for that, ends the pods that keep it waiting, and
-// waits.
 func (i *salvager) takes(claim string, ttl time.Duration) *ticket.Handle {
 	ctx, cancel := context.WithTimeout(i.ctx, sandbox.Patience)
 	defer cancel()
@@ -179,13 +169,11 @@ func (i *salvager) takes(claim string, ttl time.Duration) *ticket.Handle {
 	}
 }
 
-// acquired is what came of an Acquire.
 type acquired struct {
 	handle *ticket.Handle
 	err    error
 }
 
-// endsUsers deletes the pods that have a claim's volume, or will have it. Pods without a node wait.
 func (i *salvager) endsUsers(claim string) {
 	pods, err := i.kube.CoreV1().Pods(i.Namespace).List(i.ctx, metav1.ListOptions{})
 	i.must(err)

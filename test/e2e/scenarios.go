@@ -6,8 +6,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Scenarios lists every scenario, in an order for readers. Scenarios that leave their cluster clean,
-// and need the same shape, are neighbours, so that they share it.
 func Scenarios() []sandbox.Scenario {
 	return append([]sandbox.Scenario{
 		path(),

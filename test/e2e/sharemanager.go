@@ -16,10 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// shareNodes is how many nodes have a pod that uses the share.
 const shareNodes = 10
 
-// shareManager guards that a volume which many nodes use is served by one, and by another when that dies.
 func shareManager() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "share-manager",
@@ -65,8 +63,6 @@ func shareManager() sandbox.Scenario {
 	}
 }
 
-// outlives has the server's machine die, and returns the ticket once it has the disk at another node. A
-// pod that comes meanwhile, late, has no mount before.
 func (m *shareServer) outlives(h *ticket.Handle) *ticket.Handle {
 	dead := h.Node()
 	m.driver.ends(dead)
@@ -89,7 +85,6 @@ func (m *shareServer) outlives(h *ticket.Handle) *ticket.Handle {
 	return h
 }
 
-// makesRoom has the server's node cordoned, and returns the ticket once it has the disk at another node.
 func (m *shareServer) makesRoom(h *ticket.Handle) *ticket.Handle {
 	cordoned := h.Node()
 	m.cordon(cordoned)
@@ -104,7 +99,6 @@ func (m *shareServer) makesRoom(h *ticket.Handle) *ticket.Handle {
 	return h
 }
 
-// shareUsers runs a pod at each node that uses the share, and returns them by name.
 func (s *story) shareUsers() map[string]*corev1.Pod {
 	users := map[string]*corev1.Pod{}
 	for i := range shareNodes {
@@ -119,7 +113,6 @@ func (s *story) shareUsers() map[string]*corev1.Pod {
 	return users
 }
 
-// atOneNode waits until a claim's volume is attached at a node, and at no other.
 func (s *story) atOneNode(claim, node string) {
 	s.until("the volume of "+claim+" is attached at "+node+" alone", func() error {
 		for _, n := range s.View.Nodes() {
@@ -131,8 +124,6 @@ func (s *story) atOneNode(claim, node string) {
 	})
 }
 
-// needsNone returns nil when a pod's volume status calls its volume safe to mount, and names no node
-// for it.
 func needsNone(pod *corev1.Pod) error {
 	status, err := volumeStatus(pod)
 	if err == nil && (!status.SafeToMount || status.Node != "") {
@@ -141,8 +132,6 @@ func needsNone(pod *corev1.Pod) error {
 	return err
 }
 
-// mountsNothing waits until the driver has refused to mount the share for a pod, which Moorage does not
-// keep from it.
 func (s *story) mountsNothing(d *shares, pod string) {
 	s.until("the driver does not mount the share for "+pod, func() error {
 		if d.refusals() == 0 {
@@ -153,8 +142,6 @@ func (s *story) mountsNothing(d *shares, pod string) {
 	s.expect(s.Running(pod) != nil, pod+" does not run", "it does")
 }
 
-// shareServer runs the server of a share, by a ticket that follows its disk: it serves while it has the
-// disk, and tells the driver.
 type shareServer struct {
 	*story
 	driver  *shares
@@ -164,7 +151,6 @@ type shareServer struct {
 	end     func()
 }
 
-// shareServer starts it, with the rights that the documentation names for it.
 func (s *story) shareServer(d *shares) *shareServer {
 	s.account("share-manager", nil, "moorage-view")
 	m := &shareServer{story: s, driver: d, asked: make(chan string, 10), end: s.everywhere("share-manager", "moorage-tickets-all")}
@@ -180,7 +166,6 @@ func (s *story) shareServer(d *shares) *shareServer {
 	return m
 }
 
-// acquires waits until the server has its disk, and has it serve.
 func (m *shareServer) acquires() *ticket.Handle {
 	ctx, cancel := context.WithTimeout(m.ctx, sandbox.Patience)
 	defer cancel()
@@ -192,14 +177,12 @@ func (m *shareServer) acquires() *ticket.Handle {
 	return h
 }
 
-// loses waits until the ticket has lost the disk.
 func (m *shareServer) loses(h *ticket.Handle) {
 	m.until("ticket server has left "+h.Node(), func() error { return stillAcquired(h) })
 	var lost *ticket.LostError
 	m.expect(errors.As(context.Cause(h.Context()), &lost), "the server is told that it has lost its disk", "it says %v", context.Cause(h.Context()))
 }
 
-// stillAcquired is an error while a ticket has its volumes.
 func stillAcquired(h *ticket.Handle) error {
 	if h.Context().Err() == nil {
 		return errors.New("it has them still")
@@ -207,7 +190,6 @@ func stillAcquired(h *ticket.Handle) error {
 	return nil
 }
 
-// isAsked waits until the server is asked to let go of its disk.
 func (m *shareServer) isAsked() {
 	m.until("the server is asked to let go", func() error {
 		select {

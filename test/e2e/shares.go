@@ -26,15 +26,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// shareDriver serves shares, which need no attachment.
 const shareDriver = "share.example.com"
 
-// noServer is the message of its node plugins without a server.
 const noServer = "the share has no server that has its disk"
 
-// shares is the driver of shares: its node plugins, which kubelets know as any driver's, and which
-// of the nodes has the server. It mounts only while there is one; what a mount needs beside that, a
-// network and a file system, it leaves out, so that mounts last though the server moves.
+// shares is a fake driver that mounts only while a node has the server. It omits the network and the file
+// system.
 type shares struct {
 	*story
 	mu      sync.Mutex
@@ -43,8 +40,6 @@ type shares struct {
 	plugins map[string]func() // each one's end, by node
 }
 
-// shareDriver makes a driver with volumes that need no attachment, with a node plugin at each node. end
-// takes it away.
 func (s *story) shareDriver() *shares {
 	required := false
 	_, err := s.Client.StorageV1().CSIDrivers().Create(s.ctx, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: shareDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: &required}}, metav1.CreateOptions{})
@@ -66,7 +61,6 @@ func (s *story) shareDriver() *shares {
 	return d
 }
 
-// begins starts the node plugin of a node.
 func (d *shares) begins(node string) {
 	folder := d.Cluster.KubeletFolder(node)
 	p := &sharePlugin{shares: d, node: node, socket: filepath.Join(folder, "plugins", shareDriver, "csi.sock")}
@@ -88,7 +82,6 @@ func (d *shares) begins(node string) {
 	}
 }
 
-// serves has a server listen on a socket. It ends with the server.
 func (d *shares) serves(server *grpc.Server, socket string) {
 	d.must(os.MkdirAll(filepath.Dir(socket), 0o755))
 	l, err := net.Listen("unix", socket)
@@ -96,13 +89,11 @@ func (d *shares) serves(server *grpc.Server, socket string) {
 	go func() { _ = server.Serve(l) }() // an error is that it was stopped
 }
 
-// ends stops the node plugin of a node.
 func (d *shares) ends(node string) {
 	d.plugins[node]()
 	delete(d.plugins, node)
 }
 
-// end takes the driver away.
 func (d *shares) end() {
 	for node := range d.plugins {
 		d.ends(node)
@@ -110,21 +101,18 @@ func (d *shares) end() {
 	d.must(d.Client.StorageV1().CSIDrivers().Delete(d.ctx, shareDriver, metav1.DeleteOptions{}))
 }
 
-// servedAt says which node has the server; none if empty.
 func (d *shares) servedAt(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.server = node
 }
 
-// refusals counts the mounts that had no server.
 func (d *shares) refusals() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.refused
 }
 
-// share makes a claim for a shared volume of the driver, until the returned function is called.
 func (s *story) share(claim string) (remove func()) {
 	pv, modes := claim+"-"+s.Namespace, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	_, err := s.Client.CoreV1().PersistentVolumes().Create(s.ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv}, Spec: corev1.PersistentVolumeSpec{
@@ -143,7 +131,6 @@ func (s *story) share(claim string) (remove func()) {
 	}
 }
 
-// sharePlugin is a node's node plugin.
 type sharePlugin struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
@@ -152,12 +139,10 @@ type sharePlugin struct {
 	node, socket string
 }
 
-// GetInfo tells the kubelet where the plugin listens.
 func (p *sharePlugin) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
 	return &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: shareDriver, Endpoint: p.socket, SupportedVersions: []string{"1.0.0"}}, nil
 }
 
-// NotifyRegistrationStatus hears how that went; the kubelet tries again by itself.
 func (p *sharePlugin) NotifyRegistrationStatus(context.Context, *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	return &registerapi.RegistrationStatusResponse{}, nil
 }
@@ -174,7 +159,6 @@ func (p *sharePlugin) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeRespo
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 
-// NodeGetCapabilities lists none: shares are not staged.
 func (p *sharePlugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	return &csi.NodeGetCapabilitiesResponse{}, nil
 }
@@ -183,7 +167,6 @@ func (p *sharePlugin) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*cs
 	return &csi.NodeGetInfoResponse{NodeId: "client-" + p.node}, nil
 }
 
-// NodePublishVolume mounts a share, if a server has it.
 func (p *sharePlugin) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	p.shares.mu.Lock()
 	defer p.shares.mu.Unlock()
@@ -197,7 +180,6 @@ func (p *sharePlugin) NodePublishVolume(_ context.Context, r *csi.NodePublishVol
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// NodeUnpublishVolume takes the mount away.
 func (p *sharePlugin) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := os.Remove(r.GetTargetPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, status.Error(codes.Internal, fmt.Sprintf("take the mount away: %v", err))

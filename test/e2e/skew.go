@@ -10,9 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// skew are the main stories on control planes and kubelets that emulate older
-// releases. They guard that Moorage's processes find out by themselves what such a
-// cluster does not serve.
+// skew guards that Moorage finds out by itself what an older release does not serve.
 func skew() []sandbox.Scenario {
 	var all []sandbox.Scenario
 	for _, release := range sandbox.EmulatedReleases() {
@@ -23,8 +21,6 @@ func skew() []sandbox.Scenario {
 	return all
 }
 
-// emulating tells a scenario where Kubernetes emulates another release, in the first
-// of its modes.
 func emulating(release string, s sandbox.Scenario) sandbox.Scenario {
 	story, _, _ := strings.Cut(s.Doc, " Upstream:")
 	s.Name += "-" + strings.ReplaceAll(release, ".", "-")
@@ -40,7 +36,6 @@ func emulating(release string, s sandbox.Scenario) sandbox.Scenario {
 	return s
 }
 
-// release is what the API server says that it is.
 func (s *story) release() string {
 	var release string
 	s.until("the API server answers", func() error {
@@ -53,9 +48,8 @@ func (s *story) release() string {
 	return release
 }
 
-// keepsErrorCodes says whether the API server keeps the code of an attacher's error. A server of 1.34
-// drops it while its feature gate MutableCSINodeAllocatableCount is off
-// (pkg/registry/storage/volumeattachment), the default until 1.35.
+// A server of 1.34 drops the code of an attacher's error while its gate MutableCSINodeAllocatableCount is
+// off (pkg/registry/storage/volumeattachment), the default until 1.35.
 func (s *story) keepsErrorCodes() bool {
 	return version.MustParseSemantic(s.release()).AtLeast(version.MajorMinor(1, 35))
 }

@@ -27,15 +27,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// The specs of Kubernetes' storage suites that need no container to do real work: kubelets of the
-// sandbox report containers that only seem to run.
+// These specs need no container that works: kubelets of the sandbox report containers that only seem to
+// run.
 const storageSpecs = `External.Storage.*\[Testpattern: .*(volumeLimits|read-write-once-pod)` +
 	`|\[sig-storage\] (PVC Protection|PV Protection|VolumeAttachment|CSINodes|CSIStorageCapacity|VolumeAttributesClass|StorageClasses)` +
 	`|\[sig-storage\] PersistentVolumes CSI Conformance`
 
-// storageSuites runs Kubernetes' own storage suites. Their binary and the description of the
-// sandbox's driver lie beside the sandbox's executable, where `make test-e2e-storage` puts them.
-// The environment variable FOCUS selects other specs, by a regular expression.
+// `make test-e2e-storage` puts the suites beside the sandbox's executable. The environment variable FOCUS
+// selects other specs.
 func storageSuites() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:      "storage-suites",
@@ -51,8 +50,6 @@ func storageSuites() sandbox.Scenario {
 	}
 }
 
-// RealStorageSuites runs all specs of Kubernetes' storage suites that concern a CSI driver, on real
-// nodes, and counts for each suite how many passed, failed and were skipped.
 func RealStorageSuites() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:      "storage-suites-real",
@@ -66,7 +63,6 @@ func RealStorageSuites() sandbox.Scenario {
 	}
 }
 
-// RealStorageTopology runs the specs of Kubernetes' storage suites about topology, on real nodes in two zones.
 // The other suites run without zones: with a topology, some of their specs are skipped.
 func RealStorageTopology() sandbox.Scenario {
 	s := RealStorageSuites()
@@ -79,7 +75,6 @@ func RealStorageTopology() sandbox.Scenario {
 	return s
 }
 
-// countStorageSuites runs specs; if FOCUS is set, it runs the specs that FOCUS selects. It counts their outcomes.
 func countStorageSuites(ctx context.Context, e *sandbox.Env, specs string) error {
 	if e.Mode != sandbox.Standalone {
 		if err := e.Compare(); err != nil {
@@ -96,12 +91,9 @@ func countStorageSuites(ctx context.Context, e *sandbox.Env, specs string) error
 	return nil
 }
 
-// realStorageSpecs are the specs of the suites that the sandbox's driver takes part in, and those beside
-// them that concern attachments.
 const realStorageSpecs = `External.Storage|NonGracefulNodeShutdown|Detach.?Mounted|\[sig-storage\] VolumeAttachment`
 
-// someRealStorageSpecs are one or more specs of each suite, among those that are done soon. An ext4 is not
-// expanded while it is mounted, since root in a container often lacks the capability for that.
+// A mounted ext4 is not expanded, since root in a container often lacks the capability.
 const someRealStorageSpecs = `External Storage .*\[Testpattern: .*(` +
 	`(ext4|xfs|block volmode)\)\] volumes should store data` +
 	`|volumeMode should not mount` +
@@ -115,7 +107,6 @@ const someRealStorageSpecs = `External Storage .*\[Testpattern: .*(` +
 	`|(xfs|block volmode\)\(allowExpansion)\)\] volume-expand should resize` +
 	`|read-write-once-pod should|volumeLimits should)`
 
-// someRealStorageSuites runs a selection of the suites on real nodes.
 func someRealStorageSuites() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:      "storage-suites-some",
@@ -132,14 +123,12 @@ func someRealStorageSuites() sandbox.Scenario {
 	}
 }
 
-// suiteNodes are the nodes for all the suites.
 func suiteNodes(shape *sandbox.Shape) {
 	realNodes(shape)
 	shape.Nodes, shape.Slots = 3, 12
 	shape.MoorageNode = shape.Mode == sandbox.Standalone
 }
 
-// specReport is what ginkgo reports of a spec.
 type specReport struct {
 	ContainerHierarchyTexts []string
 	LeafNodeText            string
@@ -148,7 +137,6 @@ type specReport struct {
 	Failure                 struct{ Message string }
 }
 
-// countSpec counts the outcome of a spec for its suite, and names it if it failed.
 func countSpec(e *sandbox.Env, spec specReport) {
 	if spec.LeafNodeType != "It" || spec.State == "pending" || spec.State == "skipped" && spec.Failure.Message == "" {
 		return // it is out of focus
@@ -165,10 +153,8 @@ func countSpec(e *sandbox.Env, spec specReport) {
 	}
 }
 
-// suitePattern finds the name of a suite at the end of its test pattern's.
 var suitePattern = regexp.MustCompile(`\[Testpattern: [^\]]*\] ([a-zA-Z-]+)`)
 
-// suiteOf is the name of a spec's suite.
 func suiteOf(spec string) string {
 	if found := suitePattern.FindStringSubmatch(spec); found != nil {
 		return found[1]
@@ -176,7 +162,7 @@ func suiteOf(spec string) string {
 	return "others"
 }
 
-// runStorageSuites runs specs; if FOCUS is set, it runs the specs that FOCUS selects. It is an error if one fails, or none runs.
+// It is an error if a spec fails, or none runs.
 func runStorageSuites(ctx context.Context, e *sandbox.Env, specs string) error {
 	_, out, err := tellStorageSuites(ctx, e, cmp.Or(os.Getenv("FOCUS"), specs))
 	lines := outcomes(out)
@@ -192,8 +178,6 @@ func runStorageSuites(ctx context.Context, e *sandbox.Env, specs string) error {
 	return nil
 }
 
-// tellStorageSuites runs the specs that focus selects, and returns their reports and what was printed. It
-// is an error if one fails.
 func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]specReport, string, error) {
 	executable, err := executableOf(e)
 	if err != nil {
@@ -255,7 +239,6 @@ func tellStorageSuites(ctx context.Context, e *sandbox.Env, focus string) ([]spe
 	return specs, out.String(), failed
 }
 
-// describeDriver returns the file that describes the driver: where nodes are in zones, a changed copy in a folder.
 func describeDriver(e *sandbox.Env, file, folder string) (string, error) {
 	if e.Cluster.Shape().Zones == 0 {
 		return file, nil
@@ -282,8 +265,6 @@ func describeDriver(e *sandbox.Env, file, folder string) (string, error) {
 	return file, os.WriteFile(file, text, 0o644)
 }
 
-// outcomes returns ginkgo's lines with counts of specs, such as "Ran 12 of 7000 Specs in 60 seconds"
-// and "12 Passed | 0 Failed".
 func outcomes(out string) []string {
 	var lines []string
 	for line := range strings.Lines(out) {
@@ -297,7 +278,7 @@ func outcomes(out string) []string {
 	return lines
 }
 
-// optInSuites opts every namespace of the suites in at its creation: the names end in a number.
+// The namespaces' names end in a number.
 func optInSuites(ctx context.Context, e *sandbox.Env) error {
 	const name = "opt-in-storage-suites"
 	policies := e.Client.AdmissionregistrationV1()

@@ -13,9 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// swap guards the drop-in: moorage-attacher and external-attacher replace each other under churn, each
-// time with at least one attach and one detach under way. One attach and one detach are held until the
-// other attacher is there; the rest take their time, and may take effect after their caller is dead.
+// Held calls last until the other attacher is there; other calls may take effect after their caller is
+// dead.
 func swap() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "swap",
@@ -47,7 +46,6 @@ func swap() sandbox.Scenario {
 	}
 }
 
-// swapping is the state of the scenario swap.
 type swapping struct {
 	*story
 	made    int
@@ -56,13 +54,11 @@ type swapping struct {
 	moorage bool     // moorage-attacher is at work
 }
 
-// claimOf is a scenario pod's claim.
 func claimOf(pod string) string {
 	claim, _, _ := strings.Cut(pod, "-")
 	return claim
 }
 
-// come creates a pod for a claim, each at another node than the last.
 func (c *swapping) come(claim string) {
 	pod := fmt.Sprintf("%s-%d", claim, c.made)
 	c.podAt(sandbox.NodeName(1+c.made%3), pod, claim)
@@ -70,7 +66,6 @@ func (c *swapping) come(claim string) {
 	c.running = append(c.running, pod)
 }
 
-// leave deletes pods.
 func (c *swapping) leave(pods []string) {
 	for _, pod := range pods {
 		c.remove(pod)
@@ -79,11 +74,8 @@ func (c *swapping) leave(pods []string) {
 	c.running = slices.DeleteFunc(c.running, func(pod string) bool { return slices.Contains(pods, pod) })
 }
 
-// settle waits until all pods run.
 func (c *swapping) settle() { c.allRun("the pods run", c.running...) }
 
-// swap lets half of the pods go and the other half's volumes come, and replaces the attacher in the
-// middle.
 func (c *swapping) swap(round int) {
 	going, coming := slices.Clone(c.running), slices.Clone(c.idle)
 	down, up := c.handle(claimOf(going[0])), c.handle(coming[0])
@@ -116,7 +108,6 @@ func (c *swapping) swap(round int) {
 	c.say("round %d: replaced by %s; the pods run", round+1, map[bool]string{true: "moorage-attacher", false: "external-attacher"}[c.moorage])
 }
 
-// detached waits until a claim's volume is nowhere.
 func (c *swapping) detached(claim string) {
 	c.until("the volume of "+claim+" is detached", func() error {
 		for _, node := range []int{1, 2, 3} {
@@ -128,7 +119,6 @@ func (c *swapping) detached(claim string) {
 	})
 }
 
-// underWay returns a call for a volume that has arrived and was not answered.
 func (c *swapping) underWay(call diskapi.Call, handle string) (diskapi.Entry, bool) {
 	returned := c.View.Calls(diskapi.Filter{Call: call, Phase: diskapi.Returned, Volume: handle})
 	for _, e := range c.View.Calls(diskapi.Filter{Call: call, Phase: diskapi.Arrived, Volume: handle}) {
@@ -139,7 +129,6 @@ func (c *swapping) underWay(call diskapi.Call, handle string) (diskapi.Entry, bo
 	return diskapi.Entry{}, false
 }
 
-// cutOff returns nil when a call's caller has gone before it was answered.
 func (c *swapping) cutOff(call diskapi.Entry) error {
 	for _, r := range c.View.Calls(diskapi.Filter{Call: call.Call, Phase: diskapi.Returned, Volume: call.Volume, Outcome: diskapi.Abandoned}) {
 		if r.ID == call.ID {
@@ -149,8 +138,6 @@ func (c *swapping) cutOff(call diskapi.Entry) error {
 	return fmt.Errorf("the %s was not", call.Call)
 }
 
-// attachedByMoorage tells a scenario with moorage-attacher in
-// external-attacher's place.
 func attachedByMoorage(s sandbox.Scenario) sandbox.Scenario {
 	story, _, _ := strings.Cut(s.Doc, " Upstream:")
 	s.Name, s.Doc, s.Modes = "attacher-"+s.Name, "With moorage-attacher. "+story, []sandbox.Mode{sandbox.Standalone}

@@ -11,16 +11,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// takeOver is a change of the leading scheduler: the leader stops while pods come, and a standby
-// leads.
 type takeOver struct {
 	*crashes
 	leads, next string // replicas of the scheduler
 	pods        []string
 }
 
-// takeOvers pauses the leading scheduler as pods come and lets it go on when the next one leads,
-// then kills that one as pods come.
 func (c *crashes) takeOvers() {
 	next, err := c.Cluster.StandBy()
 	c.must(err)
@@ -35,10 +31,8 @@ func (c *crashes) takeOvers() {
 	t.end("killed")
 }
 
-// claimNamed is the claim of the i-th pod.
 func claimNamed(i int) string { return fmt.Sprintf("taken-%d", i+1) }
 
-// change creates pods, stops the leading scheduler at once, and waits until the standby leads.
 func (t *takeOver) change(how string, stop func(name string) error) {
 	before := t.leader()
 	t.pods = nil
@@ -57,7 +51,6 @@ func (t *takeOver) change(how string, stop func(name string) error) {
 	})
 }
 
-// end waits until the pods run, and deletes them. The former leader becomes the standby.
 func (t *takeOver) end(how string) {
 	t.allRun("the pods run", t.pods...)
 	t.say("%s was %s as pods came: %s took over, and they run", t.leads, how, t.next)
@@ -80,7 +73,6 @@ func (t *takeOver) end(how string) {
 	t.leads, t.next = t.next, t.leads
 }
 
-// leader is the holder of the scheduler's Lease.
 func (t *takeOver) leader() string {
 	lease, err := t.Client.CoordinationV1().Leases(sandbox.MoorageNamespace).Get(t.ctx, sandbox.MoorageScheduler, metav1.GetOptions{})
 	t.must(err)

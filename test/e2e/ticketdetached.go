@@ -14,8 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ticketDetached guards that a ticket for a detached volume waits for its users, is informed when it is
-// attached nowhere, and keeps it from every node until it ends.
 func ticketDetached() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-detached",
@@ -67,7 +65,6 @@ func ticketDetached() sandbox.Scenario {
 	}
 }
 
-// ticketSays returns nil when a ticket is told that it is not granted, why, and in words with a text.
 func (s *story) ticketSays(name, reason, text string) error {
 	if err := s.ticketTells(name, reason); err != nil {
 		return err
@@ -82,13 +79,12 @@ func (s *story) ticketSays(name, reason, text string) error {
 	return nil
 }
 
-// timesAttached counts the effective attaches of a disk. external-attacher may call a second time,
-// without an effect, for a VolumeAttachment whose status it has not read back yet.
+// external-attacher may call again, without an effect, for a VolumeAttachment whose status it has not read
+// back yet.
 func (s *story) timesAttached(handle string) int {
 	return len(s.View.Calls(diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Applied, Volume: handle}))
 }
 
-// atNoMachine asks the disk service whether a disk is attached to no machine.
 func (s *story) atNoMachine(handle string) error {
 	disks, err := s.Disk.Disks(s.ctx)
 	if err != nil {

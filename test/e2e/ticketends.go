@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// ticketDrain guards that a drain ends and moves the tickets that ask for it, and waits for the others.
+// A drain ends and moves the tickets that ask for it, and waits for the others.
 func ticketDrain() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-drain",
@@ -31,7 +31,7 @@ func ticketDrain() sandbox.Scenario {
 			s.ticketWith("ends", v1alpha1.TicketBackup, node, "ends", func(t *v1alpha1.VolumeTicket) {
 				t.OwnerReferences, t.Spec.TTLSeconds, t.Spec.OnDrain = owner, nil, v1alpha1.OnDrainEnd
 			})
-			s.cordon("worker-2") // so that the ticket that chooses is put at the node of the drain, or at the third
+			s.cordon("worker-2") // the ticket that chooses is then put at the node of the drain, or at the third
 			s.cordon("worker-3")
 			s.ticketWith("moves", v1alpha1.TicketBackup, "", "moves", func(t *v1alpha1.VolumeTicket) { t.Spec.OnDrain = v1alpha1.OnDrainMove })
 			s.ticketOfType("stays", v1alpha1.TicketManual, node, "stays")
@@ -74,7 +74,6 @@ func ticketDrain() sandbox.Scenario {
 	}
 }
 
-// ticketOrphans guards that no volume is stranded by a forgotten ticket.
 func ticketOrphans() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-orphans",
@@ -115,7 +114,6 @@ func ticketOrphans() sandbox.Scenario {
 	}
 }
 
-// orphan is a ticket with neither an owner nor a time.
 func orphan(node string) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Name: "orphan"},
@@ -125,14 +123,12 @@ func orphan(node string) *v1alpha1.VolumeTicket {
 	}
 }
 
-// work makes an object that stands for what a ticket is made for, and the reference to it.
 func (s *story) work(name string) []metav1.OwnerReference {
 	object, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(s.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	s.must(err)
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: object.UID}}
 }
 
-// ticketWith is ticketOfType with a change to the ticket before it is made.
 func (s *story) ticketWith(name string, kind v1alpha1.TicketType, node, claim string, change func(*v1alpha1.VolumeTicket)) {
 	t := &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -145,7 +141,6 @@ func (s *story) ticketWith(name string, kind v1alpha1.TicketType, node, claim st
 	s.ticket(t)
 }
 
-// noTicket waits until there is no ticket of a name.
 func (s *story) noTicket(name string) {
 	s.until("ticket "+name+" has ended", func() error {
 		if t, err := s.seenTicket(name); err == nil {
@@ -155,7 +150,6 @@ func (s *story) noTicket(name string) {
 	})
 }
 
-// toldOfEnd waits until an object has the event that a ticket has ended, and why.
 func (s *story) toldOfEnd(kind, name, cause string) {
 	s.until(kind+" "+name+" has the event that a ticket has ended: "+cause, func() error {
 		for _, e := range s.View.Events(s.Namespace) {

@@ -73,8 +73,7 @@ func ticketOrder() sandbox.Scenario {
 	}
 }
 
-// anotherSecond waits until an object that is made next is younger than all before: the API server
-// writes whole seconds.
+// The API server writes whole seconds.
 func (s *story) anotherSecond() {
 	made := time.Now().Unix()
 	s.until("the clock shows another second", func() error {
@@ -85,7 +84,6 @@ func (s *story) anotherSecond() {
 	})
 }
 
-// waits waits until a ticket is told that it waits.
 func (s *story) waits(name string) {
 	s.untilTicket(name, "waits", func(t *v1alpha1.VolumeTicket) bool {
 		c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted)

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// tickets guards requests of others than pods, and volumes kept for pods that come back.
 func tickets() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "tickets",
@@ -76,8 +75,6 @@ func tickets() sandbox.Scenario {
 	}
 }
 
-// ticketWherever guards that Moorage chooses the node of a ticket that leaves it open, and
-// another one when the volume has moved.
 func ticketWherever() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "ticket-wherever",
@@ -123,12 +120,10 @@ func ticketWherever() sandbox.Scenario {
 	}
 }
 
-// chosen waits until the controller has put a ticket at a node.
 func (s *story) chosen(name, node string) {
 	s.untilTicket(name, "is at "+node, func(t *v1alpha1.VolumeTicket) bool { return t.Node() == node })
 }
 
-// yields waits until a ticket is asked to let go of its volumes, and returns since when.
 func (s *story) yields(name string) metav1.Time {
 	t := s.untilTicket(name, "is asked to let go", func(t *v1alpha1.VolumeTicket) bool {
 		return t.Yielding() != nil && meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
@@ -136,7 +131,6 @@ func (s *story) yields(name string) metav1.Time {
 	return t.Yielding().LastTransitionTime
 }
 
-// untilTicket waits until a ticket meets a condition, and returns it.
 func (s *story) untilTicket(name, what string, is func(*v1alpha1.VolumeTicket) bool) (seen *v1alpha1.VolumeTicket) {
 	s.until("ticket "+name+" "+what, func() (err error) {
 		if seen, err = s.seenTicket(name); err == nil && !is(seen) {
@@ -147,14 +141,12 @@ func (s *story) untilTicket(name, what string, is func(*v1alpha1.VolumeTicket) b
 	return seen
 }
 
-// letGo writes on a ticket that its volumes have no user, as it was asked at a time.
 func (s *story) letGo(name string, asked metav1.Time) {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationLetsGo, asked.UTC().Format(time.RFC3339))
 	_, err := s.own().VolumeTickets(s.Namespace).Patch(s.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	s.must(err)
 }
 
-// ticketOfType asks for a claim's volume as an integrator does; without a node, at any node.
 func (s *story) ticketOfType(name string, kind v1alpha1.TicketType, node, claim string) {
 	s.ticket(&v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -165,7 +157,6 @@ func (s *story) ticketOfType(name string, kind v1alpha1.TicketType, node, claim 
 	})
 }
 
-// seenTicket returns a ticket's last seen state.
 func (s *story) seenTicket(name string) (*v1alpha1.VolumeTicket, error) {
 	for _, o := range s.View.Tickets(s.Namespace) {
 		if o.GetName() != name {
@@ -180,17 +171,14 @@ func (s *story) seenTicket(name string) (*v1alpha1.VolumeTicket, error) {
 	return nil, fmt.Errorf("there is no ticket %s", name)
 }
 
-// satisfied waits until a ticket has its volumes.
 func (s *story) satisfied(name string) {
 	s.untilTicket(name, "is satisfied", isSatisfied)
 }
 
-// isSatisfied says whether a ticket has its volumes.
 func isSatisfied(t *v1alpha1.VolumeTicket) bool {
 	return meta.IsStatusConditionTrue(t.Status.Conditions, v1alpha1.TicketSatisfied)
 }
 
-// ticketTells returns nil when a ticket is told that it is not granted, and why.
 func (s *story) ticketTells(name, reason string) error {
 	t, err := s.seenTicket(name)
 	if err != nil {
@@ -203,7 +191,6 @@ func (s *story) ticketTells(name, reason string) error {
 	return nil
 }
 
-// ticketNode is where a ticket has its volumes.
 func (s *story) ticketNode(name string) string {
 	t, err := s.seenTicket(name)
 	s.must(err)

@@ -12,9 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// twoSchedulers guards that a pod counts from its Binding on, for any scheduler: the stock scheduler, a
-// process of its own, and Moorage's fill one node. kube-controller-manager is away meanwhile, so that
-// no attachment shows either scheduler the pods.
+// A pod counts from its Binding on, for any scheduler. Without kube-controller-manager no attachment shows
+// the pods.
 func twoSchedulers() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "two-schedulers",
@@ -57,7 +56,6 @@ func twoSchedulers() sandbox.Scenario {
 	}
 }
 
-// unattached makes claims, each with a volume that is attached nowhere. The pods that have them made run at these nodes.
 func (s *story) unattached(claims map[string][]string) {
 	for node, names := range claims {
 		for _, name := range names {
@@ -84,7 +82,6 @@ func (s *story) unattached(claims map[string][]string) {
 	}
 }
 
-// optedIn opts the namespace in or out, and waits until the API server goes by it.
 func (s *story) optedIn(on bool) {
 	s.enforce(on)
 	s.until(fmt.Sprintf("new pods go to Moorage's scheduler: %t", on), func() error {
@@ -99,7 +96,6 @@ func (s *story) optedIn(on bool) {
 	})
 }
 
-// bind creates pods, each with the claim of its name, and waits until each has the node.
 func (s *story) bind(node string, names ...string) {
 	for _, name := range names {
 		s.podAt(node, name, name)
@@ -112,7 +108,6 @@ func (s *story) bind(node string, names ...string) {
 	}
 }
 
-// waitsUnscheduled waits until a pod has no node for a reason; it must not be bound on the way.
 func (s *story) waitsUnscheduled(name, text string) {
 	s.until(fmt.Sprintf("%s is refused: %s", name, text), func() error {
 		pod := s.View.Pod(s.Namespace, name)

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// nobody is the uid and gid without rights on any Linux distribution.
 const nobody = 65534
 
 // unprivileged guards that nothing in the sandbox needs root: no mounts, no
@@ -65,7 +64,6 @@ func runUnprivileged(ctx context.Context, e *sandbox.Env) error {
 	return nil
 }
 
-// executableOf is the sandbox's multi-call binary.
 func executableOf(e *sandbox.Env) (string, error) {
 	if e.Options.Executable != "" {
 		return e.Options.Executable, nil
@@ -77,8 +75,7 @@ func executableOf(e *sandbox.Env) (string, error) {
 	return path, nil
 }
 
-// lend copies the binaries to a place that everyone can read; the originals may lie in a home. It
-// returns the sandbox's, and the flags that name the binaries of other releases of Kubernetes.
+// Everyone can read the copies; the originals may lie in a home.
 func lend(e *sandbox.Env, home string) (binary string, releases []string, err error) {
 	executable, err := executableOf(e)
 	if err != nil {
@@ -118,7 +115,6 @@ func copyFile(from, to string) error {
 	return nil
 }
 
-// chown gives a folder with its content to a user.
 func chown(dir string, uid int) error {
 	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Who runs the scenarios on another release of Kubernetes has nobody's sandbox run on it, too.
 func TestLendTakesBinariesOfOtherReleasesAlong(t *testing.T) {
 	theirs, home := t.TempDir(), t.TempDir()
 	file := func(name string) string {

@@ -10,9 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// upgrade shows that an upgrade of Kubernetes detaches nothing: first the control plane, then the
-// kubelets one by one, while pods come and go. It is worth its time on clusters that begin with another
-// release: make test-upgrade FROM=1.36.
+// The scenario pays on clusters that begin with another release: make test-upgrade FROM=1.36.
 func upgrade() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "upgrade",
@@ -42,7 +40,6 @@ func upgrade() sandbox.Scenario {
 	}
 }
 
-// upgrading is the state of the scenario upgrade.
 type upgrading struct {
 	*story
 	nodes   []string
@@ -50,7 +47,6 @@ type upgrading struct {
 	moved   int
 }
 
-// upgrade upgrades one component while a volume is on its way from one node to another.
 func (u *upgrading) upgrade(component string) {
 	claim := fmt.Sprintf("moves-%d", u.moved)
 	from, to := u.nodes[u.moved%3], u.nodes[(u.moved+1)%3]

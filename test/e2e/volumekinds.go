@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// volumeKinds guards that a volume is its disk, under any name and in any use:
+// volumeKinds guards that a volume is its disk, under any name and in any use.
 func volumeKinds() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "volume-kinds",
@@ -68,9 +68,8 @@ func volumeKinds() sandbox.Scenario {
 	}
 }
 
-// otherLabel has two pods with different SELinux labels ask for a claim at a node: the second is not
-// bound before the first is gone. The machine need not have SELinux: the label of its Node counts, and
-// without SELinux a kubelet mounts for both.
+// The machine need not have SELinux: its Node's label counts, and without SELinux a kubelet mounts for
+// both.
 func (s *story) otherLabel(claim, node string) {
 	byLabel := func(driver, label string) {
 		_, err := s.Client.StorageV1().CSIDrivers().Patch(s.ctx, sandbox.DriverName, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"seLinuxMount":%s}}`, driver), metav1.PatchOptions{})
@@ -104,8 +103,6 @@ func (s *story) otherLabel(claim, node string) {
 	s.say("a pod with another SELinux label waited at %s for the first one to go", node)
 }
 
-// everyKind is a pod at a node with a claim, a claim that it reads only, and an
-// ephemeral volume.
 func everyKind(name, node, claim, read string) *corev1.Pod {
 	pod := sandbox.Pod(name, claim, read)
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -120,8 +117,6 @@ func everyKind(name, node, claim, read string) *corev1.Pod {
 	return pod
 }
 
-// secondName makes another PersistentVolume of a claim's disk, with a claim of
-// its own.
 func (s *story) secondName(claim, name string) {
 	first := s.View.Volume(s.View.Claim(s.Namespace, claim).Spec.VolumeName)
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + name}, Spec: *first.Spec.DeepCopy()}

@@ -11,9 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// volumeWait guards that autoscalers add no nodes for pods that no new node would help, and that
-// kube-scheduler would place: they are gated, with the cause; and each is tried again when its wait is
-// lifted. A refusal of kube-scheduler's own has its words.
+// volumeWait guards that autoscalers add no nodes for pods that no new node would help.
 func volumeWait() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: "volume-wait",
@@ -62,8 +60,6 @@ func volumeWait() sandbox.Scenario {
 	}
 }
 
-// takesNoPods returns once the scheduler has refused a pod without volumes at a cordoned node:
-// the scheduler knows from then on that the node is cordoned.
 func (s *story) takesNoPods(node string) {
 	pod := sandbox.Pod("probe")
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -71,8 +67,8 @@ func (s *story) takesNoPods(node string) {
 	s.stockSays(pod.Name, "1 node(s) were unschedulable")
 }
 
-// waitsForVolume waits until a pod without a node names the cause of its wait, with a reason that no
-// autoscaler takes for a lack of nodes: cluster-autoscaler and Karpenter look for Unschedulable.
+// cluster-autoscaler and Karpenter look for the reason Unschedulable, so that the wait needs another
+// reason.
 func (s *story) waitsForVolume(name, text string) {
 	s.until(fmt.Sprintf("pod %s is told %s: %s", name, v1alpha1.ReasonVolumeWait, text), func() error {
 		pod := s.View.Pod(s.Namespace, name)
@@ -86,8 +82,6 @@ func (s *story) waitsForVolume(name, text string) {
 	})
 }
 
-// stockSays waits until a pod without a node is told what kube-scheduler itself would say, with
-// its reason.
 func (s *story) stockSays(name, text string) {
 	s.until(fmt.Sprintf("pod %s is told %s: %s", name, corev1.PodReasonUnschedulable, text), func() error {
 		pod := s.View.Pod(s.Namespace, name)
@@ -102,8 +96,6 @@ func (s *story) stockSays(name, text string) {
 	s.toldInEvent(name, "FailedScheduling", text)
 }
 
-// gated waits until a pod names the cause of its wait, and ends the story when the scheduler has tried
-// it nevertheless.
 func (s *story) gated(name, text string) {
 	s.waitsForVolume(name, text)
 	s.toldInEvent(name, v1alpha1.ReasonVolumeWait, text)

@@ -15,13 +15,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// runs waits until a pod runs and returns it.
 func (s *story) runs(name string) *corev1.Pod {
 	s.until("pod "+name+" runs", func() error { return s.Running(name) })
 	return s.View.Pod(s.Namespace, name)
 }
 
-// allRun waits until all these pods run.
 func (s *story) allRun(what string, names ...string) {
 	s.until(what, func() error {
 		var errs []error
@@ -32,12 +30,10 @@ func (s *story) allRun(what string, names ...string) {
 	})
 }
 
-// gone waits until a pod is no more.
 func (s *story) gone(name string) {
 	s.until("pod "+name+" is gone", func() error { return s.PodGone(name) })
 }
 
-// successor waits for a new pod of an application, and returns it once check accepts it.
 func (s *story) successor(what, app string, check func(*corev1.Pod) error, before ...types.UID) *corev1.Pod {
 	var found *corev1.Pod
 	s.until(what, func() error {
@@ -52,11 +48,9 @@ func (s *story) successor(what, app string, check func(*corev1.Pod) error, befor
 	return found
 }
 
-// bystander runs a pod with a volume of its own, which shows that the attaching controller has been
-// through its work since.
+// A bystander's volume shows that the attaching controller has worked since.
 func (s *story) bystander(node string) { s.bystanderNamed("bystander", node) }
 
-// bystanderNamed runs one more such pod, of another name.
 func (s *story) bystanderNamed(name, node string) {
 	claim := "data-of-" + name
 	s.claim(claim)
@@ -64,14 +58,13 @@ func (s *story) bystanderNamed(name, node string) {
 	s.runs(name)
 }
 
-// bystanders runs two such pods, one after the other; the second is another leader's work.
+// The second bystander is another leader's work.
 func (s *story) bystanders(node string) {
 	s.bystander(node)
 	s.newLeader()
 	s.bystanderNamed("later", node)
 }
 
-// condition returns a pod's condition, or nil.
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	if pod == nil {
 		return nil
@@ -84,8 +77,6 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// unscheduled returns nil when a pod is told, with the text in the message,
-// why it has no node.
 func unscheduled(pod *corev1.Pod, text string) error {
 	c := condition(pod, corev1.PodScheduled)
 	switch {
@@ -97,7 +88,6 @@ func unscheduled(pod *corev1.Pod, text string) error {
 	return nil
 }
 
-// nodeIs waits until a node is Ready, or isn't.
 func (s *story) nodeIs(name string, ready bool) {
 	what := map[bool]string{true: " is Ready", false: " is not Ready"}[ready]
 	s.until(name+what, func() error {
@@ -108,15 +98,12 @@ func (s *story) nodeIs(name string, ready bool) {
 	})
 }
 
-// handle returns the volume behind a bound claim.
 func (s *story) handle(claim string) string {
 	handle, err := s.Handle(claim)
 	s.must(err)
 	return handle
 }
 
-// attachment returns the VolumeAttachment of a claim's volume at a node, or
-// nil.
 func (s *story) attachment(claim, node string) *storagev1.VolumeAttachment {
 	c := s.View.Claim(s.Namespace, claim)
 	if c == nil {
@@ -130,7 +117,6 @@ func (s *story) attachment(claim, node string) *storagev1.VolumeAttachment {
 	return nil
 }
 
-// toldInEvent waits for an event of a pod.
 func (s *story) toldInEvent(pod, reason, text string) {
 	s.until(fmt.Sprintf("pod %s is told %s: %s", pod, reason, text), func() error {
 		if s.Event("Pod", pod, reason, text) == nil {

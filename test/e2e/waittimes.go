@@ -19,20 +19,14 @@ import (
 )
 
 const (
-	// waitPlays is how often each story is played.
 	waitPlays = 3
-	// neverAfter is longer than six minutes: kube-controller-manager then detaches by force. A longer wait
-	// counts as never.
-	neverAfter = 7 * time.Minute
-	// shutdownLasts is for how long a machine is off after a graceful shutdown.
+	// After six minutes kube-controller-manager detaches by force. A longer wait counts as never.
+	neverAfter    = 7 * time.Minute
 	shutdownLasts = 20 * time.Second
-	// loadPods is how many pods come, and how many go, while their kubelet is away.
-	loadPods = 10
+	loadPods      = 10
 )
 
-// WaitTimes measures how long pods are away when machines reboot, kubelets restart, and Nodes and
-// machines are replaced. moorage-node does not run. Kubelets report every 10 s, and nodes are called not
-// Ready after 50 s, as by default.
+// moorage-node does not run. Kubelets report every 10 s, and nodes are not Ready after 50 s, as by default.
 func WaitTimes() sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:    "wait-times",
@@ -62,8 +56,6 @@ func WaitTimes() sandbox.Scenario {
 	}
 }
 
-// plays plays a story several times, and counts the times. A story with a wait that never ends is
-// played once.
 func (s *story) plays(name string, play func(n int) time.Duration) {
 	var took []time.Duration
 	for n := range waitPlays {
@@ -77,26 +69,23 @@ func (s *story) plays(name string, play func(n int) time.Duration) {
 	s.countTimes(name, took)
 }
 
-// countTimes says the median and the worst of some times.
 func (s *story) countTimes(name string, took []time.Duration) {
 	slices.Sort(took)
 	s.SetCount("ms, "+name+": median", int(took[len(took)/2].Milliseconds()))
 	s.SetCount("ms, "+name+": worst", int(took[len(took)-1].Milliseconds()))
 }
 
-// waited is how long a wait was, and its error if it did not end.
 type waited struct {
 	time.Duration
 	err error
 }
 
-// awaits waits until a check returns nil.
 func (s *story) awaits(began time.Time, what string, check func() error) waited {
 	err := s.EventuallyWithin(s.ctx, neverAfter, what, check)
 	return waited{time.Since(began), err}
 }
 
-// over returns how long a wait was. A wait without an end fails the story, except in upstream's mode.
+// An endless wait fails the story, except in upstream's mode.
 func (s *story) over(w waited) time.Duration {
 	if w.err != nil && s.Mode == sandbox.Upstream && s.ctx.Err() == nil {
 		s.say("never: %v", w.err)
@@ -106,7 +95,6 @@ func (s *story) over(w waited) time.Duration {
 	return w.Duration
 }
 
-// another returns nil if a pod of a name runs that is not the pod before.
 func (s *story) another(name string, before types.UID) error {
 	switch pod := s.View.Pod(s.Namespace, name); {
 	case pod == nil || pod.UID == before:
@@ -117,7 +105,6 @@ func (s *story) another(name string, before types.UID) error {
 	return nil
 }
 
-// only has new pods go to one node only; without a name they go to every node.
 func (s *story) only(node string) {
 	for i := range s.Cluster.Shape().Nodes {
 		if other := sandbox.NodeName(i + 1); node == "" || other == node {
@@ -128,14 +115,12 @@ func (s *story) only(node string) {
 	}
 }
 
-// setAt runs a StatefulSet's pod with a volume at a node, and leaves the other nodes cordoned.
 func (s *story) setAt(node, app string) *corev1.Pod {
 	s.only(node)
 	s.statefulSet(app)
 	return s.runs(app + "-0")
 }
 
-// ends deletes StatefulSets, and waits until their pods are gone.
 func (s *story) ends(apps ...string) {
 	for _, app := range apps {
 		s.must(s.Client.AppsV1().StatefulSets(s.Namespace).Delete(s.ctx, app, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
@@ -145,7 +130,6 @@ func (s *story) ends(apps ...string) {
 	}
 }
 
-// allLeft waits until no volume is attached: see leaves.
 func (s *story) allLeft() {
 	if s.Mode != sandbox.Standalone {
 		return
@@ -158,7 +142,6 @@ func (s *story) allLeft() {
 	}))
 }
 
-// boots switches a machine off and on, and waits until its node is Ready with the new boot.
 func (s *story) boots(node string) {
 	boot := s.bootOf(node)
 	s.must(s.Cluster.PowerOff(s.ctx, node))
@@ -175,9 +158,6 @@ func (s *story) booted(node, boot string) {
 	})
 }
 
-// rollingReboot drains and reboots one node after another: the machine goes off as soon as the drain
-// has ended. It returns the longest time from the begin of a drain until all its pods ran again, and the
-// time of the whole.
 func (s *story) rollingReboot(n int) (longest, whole time.Duration) {
 	var apps []string
 	for i := range s.Cluster.Shape().Nodes {
@@ -213,7 +193,6 @@ func (s *story) rollingReboot(n int) (longest, whole time.Duration) {
 	return longest, whole
 }
 
-// evictAll empties a node as kubectl drain --ignore-daemonsets does, in each mode.
 func (s *story) evictAll(node string, patience time.Duration) error {
 	helper := &drain.Helper{
 		Ctx: s.ctx, Client: s.Client, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, Timeout: patience,
@@ -223,8 +202,6 @@ func (s *story) evictAll(node string, patience time.Duration) error {
 	return drain.RunNodeDrain(helper, node)
 }
 
-// rebootInPlace switches a machine off and on at once. Its pod stays bound, and the time is until it
-// writes again.
 func (s *story) rebootInPlace(n int) time.Duration {
 	node, app := sandbox.NodeName(n), fmt.Sprintf("reboot-%d", n)
 	pod := s.setAt(node, app)
@@ -252,9 +229,8 @@ func (s *story) rebootInPlace(n int) time.Duration {
 	return took
 }
 
-// gracefulShutdown plays what a kubelet does as its machine shuts down: it ends its pod, says that the
-// node is not Ready, and ends before it says that the volume is no longer in use. The pod that replaces
-// it goes elsewhere, and the machine is back after a while.
+// The kubelet ends its pod, says that the node is not Ready, and ends before it reports the volume as
+// unused.
 func (s *story) gracefulShutdown(n int) time.Duration {
 	node, app := sandbox.NodeName(n), fmt.Sprintf("shutdown-%d", n)
 	pod := s.setAt(node, app)
@@ -285,8 +261,6 @@ func (s *story) gracefulShutdown(n int) time.Duration {
 	return took
 }
 
-// restartUnderLoad kills a kubelet, deletes pods of its node, which are made again there, has as many
-// others come, and starts the kubelet. The time is until all of them run.
 func (s *story) restartUnderLoad(n int) time.Duration {
 	node := sandbox.NodeName(n)
 	s.only(node)
@@ -320,8 +294,6 @@ func (s *story) restartUnderLoad(n int) time.Duration {
 	return took
 }
 
-// nodeMadeAgain deletes a Node, and its pod by force, while its kubelet is down. The kubelet makes the
-// Node again in the same boot, and the pod is made again there.
 func (s *story) nodeMadeAgain(n int) time.Duration {
 	node, app := sandbox.NodeName(n), fmt.Sprintf("again-%d", n)
 	pod, began := s.setAt(node, app), time.Now()
@@ -332,15 +304,13 @@ func (s *story) nodeMadeAgain(n int) time.Duration {
 	s.must(s.Cluster.StartAgain(node))
 	took := s.over(s.awaits(began, "the pod runs at the Node again", func() error { return s.another(pod.Name, pod.UID) }))
 	s.nodeIs(node, true)
-	s.boots(node) // without moorage-node, only another boot shows that the pod has left nothing mounted
+	s.boots(node) // without moorage-node, only another boot shows that nothing is left mounted
 	s.only("")
 	s.ends(app)
 	return took
 }
 
-// machineReplaced switches a machine off for good. Its Node is deleted, its pod by force, and another
-// machine registers by its name, with another nodeID of the driver. The pod that replaces it goes to
-// another node. In Standalone mode a person has to detach the volume: see detachesByHand.
+// In Standalone mode a person has to detach the volume: see detachesByHand.
 func (s *story) machineReplaced(n int) time.Duration {
 	node, app := sandbox.NodeName(n), fmt.Sprintf("replaced-%d", n)
 	pod := s.setAt(node, app)
@@ -370,7 +340,6 @@ func (s *story) machineReplaced(n int) time.Duration {
 	return took
 }
 
-// detachesByHand is a person who detaches a volume at the storage, and deletes its VolumeAttachment.
 func (s *story) detachesByHand(claim, node string) {
 	answer, err := s.Disk.Do(s.ctx, diskapi.Request{Call: diskapi.ControllerUnpublish, Volume: s.handle(claim), Node: diskapi.NodeID(node)})
 	s.must(err)

@@ -17,21 +17,18 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// threeByFour is the cluster of most scenarios: three nodes with four slots each. Kubelets report every
-// second, so that a scenario does not wait for them; the bench also measures with the default of ten.
+// Kubelets report every second, so that scenarios do not wait for them.
 func threeByFour(shape *sandbox.Shape) {
 	shape.Nodes, shape.Slots = 3, 4
 	shape.KubeletStatusInterval = time.Second
 }
 
-// claim creates a ReadWriteOnce claim, with a volume that is made when its first pod is placed.
 func (s *story) claim(name string) {
 	s.must(s.CreateClaim(s.ctx, sandbox.Claim(name, corev1.ReadWriteOnce)))
 }
 
 func (s *story) pod(name, claim string) { s.must(s.CreatePod(s.ctx, sandbox.Pod(name, claim))) }
 
-// podAt creates a pod with one claim that may go to one node only, and returns its UID.
 func (s *story) podAt(node, name, claim string) types.UID {
 	pod := sandbox.Pod(name, claim)
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -39,18 +36,14 @@ func (s *story) podAt(node, name, claim string) types.UID {
 	return pod.UID
 }
 
-// forceDelete deletes a pod's object at once, with its containers running.
 func (s *story) forceDelete(ctx context.Context, name string) error {
 	return s.Client.CoreV1().Pods(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }
 
-// remove deletes a pod gracefully.
 func (s *story) remove(name string) { s.must(s.DeletePod(s.ctx, name)) }
 
-// statefulSet creates a StatefulSet of one replica with a claim template.
 func (s *story) statefulSet(name string) { s.statefulSetWith(name, func(*appsv1.StatefulSet) {}) }
 
-// statefulSetWith creates one that is changed before.
 func (s *story) statefulSetWith(name string, change func(*appsv1.StatefulSet)) {
 	labels := map[string]string{sandbox.AppLabel: name}
 	claim := sandbox.Claim("data", corev1.ReadWriteOnce)
@@ -77,7 +70,6 @@ func (s *story) statefulSetWith(name string, change func(*appsv1.StatefulSet)) {
 	}
 }
 
-// adopt makes a ReplicaSet that adopts a pod, and would make it again.
 func (s *story) adopt(name string) {
 	labels := map[string]string{sandbox.AppLabel: name}
 	set := &appsv1.ReplicaSet{
@@ -93,19 +85,16 @@ func (s *story) adopt(name string) {
 	}
 }
 
-// orphan deletes that ReplicaSet, and leaves its pod.
 func (s *story) orphan(name string) {
 	s.must(s.Client.AppsV1().ReplicaSets(s.Namespace).Delete(s.ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
 }
 
 func (s *story) deployment(d *appsv1.Deployment) { s.must(s.CreateDeployment(s.ctx, d)) }
 
-// cordon keeps new pods from a node.
 func (s *story) cordon(node string) {
 	s.changeNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 }
 
-// uncordon lets pods come again.
 func (s *story) uncordon(node string) {
 	s.changeNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = false })
 }
@@ -115,19 +104,17 @@ func outOfService() corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 }
 
-// taint puts a taint on a node.
 func (s *story) taint(node string, taint corev1.Taint) {
 	s.changeNode(node, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, taint) })
 }
 
-// untaint takes a taint off a node.
 func (s *story) untaint(node string, taint corev1.Taint) {
 	s.changeNode(node, func(n *corev1.Node) {
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 	})
 }
 
-// changeNode reads, changes and writes a node until no other write comes between.
+// changeNode tries again until no other write comes between.
 func (s *story) changeNode(name string, change func(*corev1.Node)) {
 	nodes := s.Client.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

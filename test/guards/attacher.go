@@ -4,8 +4,7 @@ package main
 
 import "github.com/moorage-dev/moorage/test/internal/breaks"
 
-// attached lists the guards of the scenarios with moorage-attacher: without an
-// unpublish, a volume stays where nobody knows of it any more.
+// Without an unpublish, a volume stays where nobody knows of it any more.
 func attached() []guard {
 	released := []breaks.Break{"controller/attacher/decide pass.detach: if r.Stamped || r.Kept { return p.finish(r) }"}
 	rule := "I1, I9: the attacher's finalizer goes only after an unpublish that has succeeded"

@@ -7,7 +7,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// besides lists the guards of the scenarios beside kube-controller-manager's attach/detach controller.
 func besides() []guard {
 	return []guard{
 		{

@@ -13,9 +13,8 @@ import (
 
 const root = "../.."
 
-// Every scenario of Moorage's has a guard, and every guard a scenario. Bare
-// ones are about the sandbox itself. Those on emulated releases share one: they are
-// scenarios that have theirs, and what is their own fails in the first step of each.
+// Bare scenarios are about the sandbox itself and need no guard. Scenarios on emulated releases share a
+// guard.
 func TestEveryScenarioHasAGuard(t *testing.T) {
 	guarded, modes := map[string]bool{}, map[string]sandbox.Mode{}
 	for _, g := range guards() {
@@ -37,7 +36,6 @@ func TestEveryScenarioHasAGuard(t *testing.T) {
 	}
 }
 
-// Every break names a function, and compiles there.
 func TestBreaks(t *testing.T) {
 	list := guards()
 	for _, g := range list {

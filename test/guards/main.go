@@ -16,8 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// beside lists what the sandbox looks for beside its executable, and `make build` leaves beside
-// the attacher.
 func beside() []string {
 	return []string{
 		"csi-addons", "external-snapshotter",
@@ -36,8 +34,6 @@ func main() {
 	}
 }
 
-// run tries the guards of the named scenarios, all without a name, and returns
-// an error if one does not hold.
 func run(ctx context.Context, attacher string, names []string) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// operating lists the guards of what storage systems do with volumes besides attaching them.
 func operating() []guard {
 	return []guard{
 		{

@@ -8,14 +8,11 @@ import (
 	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
-// guards lists every scenario of Moorage's with a rule without which it must
-// fail.
 func guards() []guard {
 	all := slices.Concat(standalone(), attached())
 	for _, g := range standalone() {
 		switch g.Scenario {
 		case "rollout", "limit", "full-node":
-			// The extender is another face of the same rule.
 			g.Scenario = "extender-" + g.Scenario
 			all = append(all, g)
 		}
@@ -23,12 +20,10 @@ func guards() []guard {
 	return all
 }
 
-// standalone lists the guards of the scenarios with Moorage's own scheduler.
 func standalone() []guard {
 	return slices.Concat(detaching(), placing(), gating(), asking(), failing(), installing(), dying(), speaking(), operating(), besides())
 }
 
-// detaching lists the guards of a volume's way to a node, from there, and back.
 func detaching() []guard {
 	return []guard{
 		{
@@ -70,7 +65,6 @@ func detaching() []guard {
 	}
 }
 
-// placing lists the guards of where pods may go.
 func placing() []guard {
 	return []guard{
 		{
@@ -118,7 +112,6 @@ func placing() []guard {
 	}
 }
 
-// gating lists the guards of what the scheduler keeps from being tried.
 func gating() []guard {
 	return []guard{
 		{
@@ -136,7 +129,6 @@ func gating() []guard {
 	}
 }
 
-// asking lists the guards of what people ask for, and are told.
 func asking() []guard {
 	return []guard{
 		{
@@ -220,7 +212,6 @@ func asking() []guard {
 	}
 }
 
-// failing lists the guards of nodes that do not answer.
 func failing() []guard {
 	return []guard{
 		{
@@ -337,7 +328,6 @@ func failing() []guard {
 	}
 }
 
-// speaking lists the guards of what moorage-node says.
 func speaking() []guard {
 	return []guard{
 		{
@@ -355,7 +345,6 @@ func speaking() []guard {
 	}
 }
 
-// installing lists the guards of what is there before Moorage, and beside it.
 func installing() []guard {
 	return []guard{
 		{
@@ -385,7 +374,6 @@ func installing() []guard {
 	}
 }
 
-// dying lists the guards of processes that may die at any instant.
 func dying() []guard {
 	return []guard{
 		{
@@ -403,24 +391,18 @@ func dying() []guard {
 	}
 }
 
-// Breaks that several scenarios notice.
 var (
-	// freeTooEarly takes a place for free where an attach or a detach is not known to have ended.
 	freeTooEarly = []breaks.Break{"internal/rules planning.mayBeAttached: if place.HasAttachments() || place.Reported { return false }"}
-	// freeFailed takes a volume for gone from where its detach has failed.
-	freeFailed = []breaks.Break{"internal/rules planning.mayBeAttached: if va := place.Own(); va != nil && !va.DetachError.IsZero() && !place.Reported { return false }"}
-	// neverAgain takes a volume for attached that a kubelet has in volumesInUse, as it does while it waits for the attach.
-	neverAgain = []breaks.Break{"internal/rules attachPlan.mayCreate: if place.InUse { return false }"}
-	// lookAtNothing has a controller that begins to lead wait for what changes.
+	freeFailed   = []breaks.Break{"internal/rules planning.mayBeAttached: if va := place.Own(); va != nil && !va.DetachError.IsZero() && !place.Reported { return false }"}
+	// A kubelet lists a volume in volumesInUse while it waits for the attach.
+	neverAgain    = []breaks.Break{"internal/rules attachPlan.mayCreate: if place.InUse { return false }"}
 	lookAtNothing = []breaks.Break{"controller wake.all: return"}
 	shareAll      = []breaks.Break{"internal/rules exclusive: return false"}
 	slotTooMany   = []breaks.Break{"internal/rules Limit: if state.Limit != ledger.NoLimit { state.Limit++ }"}
-	// notInUse believes no kubelet that it has a volume in use.
-	notInUse = []breaks.Break{
+	notInUse      = []breaks.Break{
 		"internal/rules Arbiter.evidenceOf: if rule := force(s, v, p, now); p.InUse && !rule.over() { return evidence{usageNone, rule} }",
 		`internal/protocol Change.fits: if !c.Add && c.Rule == "" { return node.UID == c.NodeUID }`,
 	}
-	neverExpire = []breaks.Break{"controller/ticket Controller.expire: return 0, nil"}
-	// detachedUnseen has a ticket be told that its volumes are detached while they are attached.
+	neverExpire    = []breaks.Break{"controller/ticket Controller.expire: return 0, nil"}
 	detachedUnseen = []breaks.Break{"internal/rules Arbiter.detached: return nil"}
 )

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// moduleRoot finds the module that the working directory belongs to.
 func moduleRoot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -27,7 +26,6 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// build builds the sandbox with the breaks of all guards in it, and returns the binary.
 func build(ctx context.Context, root, temp string) (string, error) {
 	overlay, err := breaks.Overlay(root, temp, rulesOf(guards()))
 	if err != nil {
@@ -42,7 +40,6 @@ func build(ctx context.Context, root, temp string) (string, error) {
 	return binary, nil
 }
 
-// run runs the guard's scenario without its rule.
 func (g guard) run(ctx context.Context, binary, attacher string) (sandbox.Result, error) {
 	cmd := exec.CommandContext(ctx, binary, "run", g.Scenario, "--json",
 		"--mode", string(g.mode()), "--attacher", attacher)
@@ -62,7 +59,6 @@ func (g guard) run(ctx context.Context, binary, attacher string) (sandbox.Result
 	return summary.Results[0], nil
 }
 
-// judge says how a scenario failed, or that it did not fail as it should.
 func (g guard) judge(r sandbox.Result) (string, error) {
 	if r.Passed {
 		return "", errors.New("the scenario passes without the rule")

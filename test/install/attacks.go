@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// attacks has package attack try everything on the installed chart.
 func (s *story) attacks(ctx context.Context) error {
 	enforced := map[string]string{sandbox.EnforceLabel: "true"}
 	own, err := s.makeWorkload(ctx, "attackers", enforced)
@@ -52,7 +51,6 @@ type attacked struct {
 	namespaces []string    // without workloads
 }
 
-// survived returns nil if the attackers' pod and the victim's pod are unchanged.
 func (s *story) survived(ctx context.Context) error {
 	for _, w := range s.attacked.workloads {
 		if err := s.untouched(ctx, w); err != nil {
@@ -62,8 +60,6 @@ func (s *story) survived(ctx context.Context) error {
 	return nil
 }
 
-// attacksWithoutPolicies tries without policies the attacks that they stop, and takes the scene
-// away.
 func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 	guard := func(enabled bool, args string) error {
 		_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values",
@@ -92,8 +88,6 @@ func (s *story) attacksWithoutPolicies(ctx context.Context) error {
 	return nil
 }
 
-// openDoors turns the features with ports of their own, which are off by default, on or off again:
-// answers to other schedulers, and checks of metrics clients.
 func (s *story) openDoors(ctx context.Context, open bool) error {
 	_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values",
 		"--set", fmt.Sprintf("extender.enabled=%t,metrics.secure=%t", open, open))
@@ -107,8 +101,6 @@ func anyPort(string, string) bool { return true }
 
 func metricsPort(_, port string) bool { return port != "extender" }
 
-// addresses lists the ports of Moorage's processes that chosen picks by the names of component and
-// port.
 func (s *story) addresses(chosen func(component, port string) bool) []string {
 	var out []string
 	for pod, ip := range s.pods.Pods(labels.Everything()) {
@@ -125,8 +117,6 @@ func (s *story) addresses(chosen func(component, port string) bool) []string {
 	return out
 }
 
-// victimStarts returns a function that starts and ends one more pod of a workload, stamped by the
-// webhook.
 func (s *story) victimStarts(w *workload) func(context.Context) error {
 	count := 0
 	return func(ctx context.Context) error {

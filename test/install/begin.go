@@ -26,13 +26,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
 )
 
-// components are the Deployments of the chart's default values.
 func components() []string {
 	return []string{"moorage-controller", "moorage-scheduler", "moorage-webhook"}
 }
 
-// begin makes a release, and starts a cluster of the scenarios' shape without Moorage, into which
-// cert-manager and then the older chart are installed.
 func (s *story) begin(ctx context.Context) error {
 	if err := s.publish(ctx); err != nil {
 		return err
@@ -43,8 +40,6 @@ func (s *story) begin(ctx context.Context) error {
 	return s.awaitMoorage(ctx)
 }
 
-// startCluster starts a cluster of the scenarios' shape. Its pods run the program that binary
-// returns for their image. cert-manager and then install come before its nodes.
 func (s *story) startCluster(ctx context.Context, mode sandbox.Mode, binary func(image string) (string, error), install func(context.Context) error) error {
 	options := s.options
 	options.Shape = s.scenarios[0].In(mode)
@@ -72,7 +67,6 @@ func (s *story) startCluster(ctx context.Context, mode sandbox.Mode, binary func
 	return nil
 }
 
-// installOlder installs the older chart, and lets its scheduler write what this tree's scheduler writes.
 func (s *story) installOlder(ctx context.Context) error {
 	if err := s.installChart(ctx, olderChart, "--set", "mode=Standalone,image.registry="+registry); err != nil {
 		return err
@@ -94,20 +88,16 @@ func (s *story) installOlder(ctx context.Context) error {
 	return err
 }
 
-// olderGrants is the right by which the scheduler grants tickets while the older chart is installed.
 const olderGrants = "older-scheduler-grants-tickets"
 
-// endOlderGrants takes the right back.
 func (s *story) endOlderGrants(ctx context.Context) error {
 	return errors.Join(s.client.RbacV1().ClusterRoleBindings().Delete(ctx, olderGrants, metav1.DeleteOptions{}),
 		s.client.RbacV1().ClusterRoles().Delete(ctx, olderGrants, metav1.DeleteOptions{}))
 }
 
-// olderChart is the chart of commit e9c19f87, as helm package makes it; the first release replaced
-// its design. The pods run this tree's programs. These know all flags of that chart's defaults, but
-// their scheduler writes a pod's status with the Binding, and grants tickets. That chart's policies
-// forbid both, and its role has no such right: installOlder removes the policies' bindings and adds the
-// right.
+// olderChart is the chart of commit e9c19f87, as helm package makes it. It forbids what this tree's
+// scheduler does: to write a pod's status with the Binding, and to grant tickets. installOlder removes the
+// policies' bindings and adds the right.
 const olderChart = "test/install/testdata/moorage-e9c19f87.tgz"
 
 func (s *story) installChart(ctx context.Context, chart string, args ...string) error {
@@ -115,17 +105,14 @@ func (s *story) installChart(ctx context.Context, chart string, args ...string) 
 	return err
 }
 
-// roles had images of their own in the older chart.
 func roles() []string { return []string{"controller", "scheduler", "webhook"} }
 
-// roleOf returns a program that runs moorage in a role, like the role's image in the older chart.
 func (s *story) roleOf(role string) (string, error) {
 	file := filepath.Join(s.dir, "moorage-"+role)
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' %s \"$@\"\n", filepath.Join(s.binaries, "moorage"), role)
 	return file, os.WriteFile(file, []byte(script), 0o700)
 }
 
-// runPods has the pods of Moorage's namespace run, and Services lead to them.
 func (s *story) runPods(ctx context.Context, binary func(image string) (string, error)) error {
 	nodes := filepath.Join(s.cluster.Dir(), "nodes")
 	runtime, err := pods.New(pods.Config{
@@ -154,7 +141,6 @@ func (s *story) runPods(ctx context.Context, binary func(image string) (string, 
 	return nil
 }
 
-// builtBinary returns the binary of make binaries for an image, if the image is there.
 func (s *story) builtBinary(image string) (string, error) {
 	name, tag, _ := strings.Cut(path.Base(image), ":")
 	if tag == neverPulled {
@@ -171,8 +157,6 @@ func (s *story) builtBinary(image string) (string, error) {
 	return file, err
 }
 
-// awaitNodes waits, in Standalone mode with the chart's moorage-node, until each node has reported,
-// and no pod of moorage-node is older than an upgrade.
 func (s *story) awaitNodes(ctx context.Context) error {
 	return until(ctx, "each node says what it has", func(ctx context.Context) error {
 		agents, err := s.client.AppsV1().DaemonSets(namespace).Get(ctx, "moorage-node", metav1.GetOptions{})
@@ -207,7 +191,6 @@ func (s *story) awaitNodes(ctx context.Context) error {
 	})
 }
 
-// rolledOut says why a DaemonSet is not in its last requested state; nil: it is.
 func (s *story) rolledOut(d *appsv1.DaemonSet) error {
 	is, want := d.Status, d.Status.DesiredNumberScheduled
 	if is.ObservedGeneration < d.Generation || is.UpdatedNumberScheduled != want {
@@ -219,8 +202,6 @@ func (s *story) rolledOut(d *appsv1.DaemonSet) error {
 	return nil
 }
 
-// awaitMoorage waits until every pod of Moorage is ready, its leaders lead, the API server trusts
-// the webhook, and nodes report.
 func (s *story) awaitMoorage(ctx context.Context) error {
 	for _, name := range components() {
 		if err := s.pods.AwaitReady(ctx, name); err != nil {
@@ -256,7 +237,6 @@ func (s *story) awaitMoorage(ctx context.Context) error {
 	return s.client.CoreV1().Namespaces().Delete(ctx, probe, metav1.DeleteOptions{})
 }
 
-// namespace makes a namespace for pods.
 func (s *story) namespace(ctx context.Context, prefix string, labels map[string]string) (string, error) {
 	made, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: labels}}, metav1.CreateOptions{})

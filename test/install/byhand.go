@@ -17,9 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
 )
 
-// openForHands starts a cluster for an installation of Moorage by hand: three nodes with a CSI
-// driver, kube-controller-manager with its attach/detach controller, kube-scheduler, cert-manager,
-// and a registry. It returns when ctx is done.
 func (s *story) openForHands(ctx context.Context) error {
 	if err := s.serveRegistry(ctx); err != nil {
 		return err
@@ -56,10 +53,8 @@ func (s *story) makeShop(ctx context.Context) error {
 	return nil
 }
 
-// pullTimeout bounds the pull of an image from this machine.
 const pullTimeout = time.Minute
 
-// programOf pulls an image from the registry and returns the program that its entry point names.
 func (s *story) programOf(image string) (string, error) {
 	if program, done := s.pulled[image]; done {
 		return program, nil

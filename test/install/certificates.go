@@ -22,7 +22,6 @@ import (
 
 var webhookPods = labels.Set{"app.kubernetes.io/name": "moorage", "app.kubernetes.io/component": "webhook"}.AsSelector()
 
-// whileStamping runs do while pods are created again and again; each must be admitted with a stamp.
 func (s *story) whileStamping(ctx context.Context, do func(context.Context) error) error {
 	name, err := s.namespace(ctx, "stamping", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {
@@ -55,8 +54,7 @@ func (s *story) whileStamping(ctx context.Context, do func(context.Context) erro
 	return errors.Join(err, o.err, s.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// renewCertificates has cert-manager renew the webhook's authority and then its certificate, which
-// it does by itself every 60 days. Each pod is admitted with a stamp.
+// cert-manager renews by itself every 60 days.
 func (s *story) renewCertificates(ctx context.Context) error {
 	before, err := s.caBundle(ctx)
 	if err != nil {
@@ -81,7 +79,6 @@ func (s *story) renewCertificates(ctx context.Context) error {
 	})
 }
 
-// caBundle is the API server's trust in the webhook.
 func (s *story) caBundle(ctx context.Context) ([]byte, error) {
 	configuration, err := s.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "moorage-webhook", metav1.GetOptions{})
 	if err != nil {
@@ -90,7 +87,6 @@ func (s *story) caBundle(ctx context.Context) ([]byte, error) {
 	return configuration.Webhooks[0].ClientConfig.CABundle, nil
 }
 
-// renew asks cert-manager to renew a certificate now, as cmctl renew does, and waits for the end.
 func (s *story) renew(ctx context.Context, name string) error {
 	certificates := s.dynamic.Resource(schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}).Namespace(namespace)
 	certificate, err := certificates.Get(ctx, name, metav1.GetOptions{})
@@ -122,8 +118,7 @@ func (s *story) renew(ctx context.Context, name string) error {
 	})
 }
 
-// newCertificateShown waits until every pod of the webhook shows the certificate in the Secret. A
-// kubelet looks at the Secrets of a running pod every 60 to 90 s.
+// A kubelet looks at the Secrets of a running pod every 60 to 90 s.
 func (s *story) newCertificateShown(ctx context.Context) error {
 	secret, err := s.client.CoreV1().Secrets(namespace).Get(ctx, "moorage-webhook-tls", metav1.GetOptions{})
 	if err != nil {
@@ -153,8 +148,6 @@ func (s *story) newCertificateShown(ctx context.Context) error {
 	})
 }
 
-// ownCertificates installs the chart again, without cert-manager: the chart's job makes the
-// certificate, and renews it.
 func (s *story) ownCertificates(ctx context.Context) error {
 	if err := s.takeBack(ctx); err != nil {
 		return err

@@ -25,11 +25,8 @@ import (
 
 const certManager = "cert-manager"
 
-// tokenSeconds is how long cert-manager's tokens are valid: longer than the test.
 const tokenSeconds = 3600
 
-// installCertManager installs cert-manager's chart without its Deployments and its webhook, and
-// runs its controllers under the chart's service accounts.
 func (s *story) installCertManager(ctx context.Context) error {
 	rendered, err := s.helmCommand(ctx, "template", certManager, filepath.Join(s.certmanager, "deploy/charts/cert-manager"),
 		"--namespace", certManager, "--set", "crds.enabled=true", "--set", "startupapicheck.enabled=false",
@@ -67,8 +64,6 @@ func (s *story) kubeconfig(ctx context.Context, namespace, account string) (stri
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// apply applies documents of the chosen kinds in their order, by server-side apply or a dry run of
-// it.
 func (s *story) apply(ctx context.Context, documents string, dryRun []string, chosen func(kind string) bool) error {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.client.Discovery()))
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(documents)), 4096)

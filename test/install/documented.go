@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/install/commands"
 )
 
-// The steps of the story that run the documentation's commands: the marks on the pages.
 const (
 	stepFromOlder       = "upgrade-from-e9c19f87"
 	stepTest            = "test"
@@ -46,8 +45,8 @@ func steps() []string {
 	}
 }
 
-// byHand are the commands that no test runs, and the need of each; at most mostByHand.
-// docs/internals/scenarios.md lists them.
+// byHand has the reason for each command that no test runs; at most mostByHand. docs/internals/scenarios.md
+// lists them.
 func byHand() map[string]string {
 	return map[string]string{
 		`kubectl --namespace moorage-system logs deployment/moorage-controller | grep "invariant is broken"`: "a container runtime",
@@ -66,7 +65,6 @@ func byHand() map[string]string {
 
 const mostByHand = 11
 
-// pageFiles are the pages with commands to run.
 func pageFiles(repository string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(repository, "docs/operate/*.md"))
 	if err != nil || len(files) == 0 {
@@ -102,9 +100,6 @@ func readPages(repository string) ([]commands.Command, error) {
 	return list, nil
 }
 
-// run runs the commands of a step in a shell, like a reader of the pages: in the work tree, with
-// kubectl and helm in $PATH, and the default namespace shop. After a failed command the rest of its
-// step still runs. names are the values of placeholders.
 func (s *story) run(ctx context.Context, step string, names map[string]string) error {
 	list := commands.InStep(s.documented, step)
 	if len(list) == 0 {
@@ -164,7 +159,6 @@ func (s *story) reader(ctx context.Context) ([]string, error) {
 	)
 }
 
-// allRan returns an error that names the steps that were not run.
 func (s *story) allRan(context.Context) error {
 	var left []string
 	for _, step := range steps() {

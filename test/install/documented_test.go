@@ -13,8 +13,6 @@ import (
 
 const repository = "../.."
 
-// The story runs every command of the pages, except for a few that it can't run; a page lists
-// these. make test-install fails when a step was not run.
 func TestEveryCommandIsAccountedFor(t *testing.T) {
 	list, err := readPages(repository)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// execute runs a command in the work tree and returns its output.
 func (s *story) execute(ctx context.Context, env []string, path string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, path, args...)
 	command.Dir = s.repository

@@ -19,9 +19,7 @@ import (
 
 const neverPulled = "never-pulled"
 
-// harmless installs Moorage with its defaults beside the attach/detach controller. An earlier pod
-// of a namespace that did not opt in goes, and comes again. In the audit log Moorage's accounts
-// write only events, and Leases of its own namespace.
+// Without an opt-in Moorage's accounts write only events, and Leases of their namespace.
 func (s *story) harmless(ctx context.Context) error {
 	bystander, err := s.makeWorkload(ctx, "bystander", nil)
 	if err != nil {
@@ -69,8 +67,7 @@ func (s *story) harmless(ctx context.Context) error {
 	return errors.Join(wrote...)
 }
 
-// neverStarts installs Standalone with images that can't be pulled. Pods with volumes go on
-// starting, since the attach/detach controller goes on, and doctor says this.
+// Pods with volumes still start, by the attach/detach controller.
 func (s *story) neverStarts(ctx context.Context) error {
 	before, err := s.makeWorkload(ctx, "never-starts", nil)
 	if err != nil {
@@ -119,8 +116,6 @@ func (s *story) doctorSays(ctx context.Context, check, says string) error {
 	return nil
 }
 
-// allKilled kills every process of every component at once. All must come back by themselves and
-// work: a pod that opted in gets its volume again.
 func (s *story) allKilled(ctx context.Context, mode string) error {
 	w, err := s.makeWorkload(ctx, "killed", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {

@@ -11,15 +11,11 @@ import (
 	"strings"
 )
 
-// leftovers installs a release of another name over an uninstalled release's definitions,
-// uninstalls it, and makes way for the first name again. Each time helm refuses, and prints the
-// command that hands the definitions over.
 func (s *story) leftovers(ctx context.Context) error {
 	const other = "other"
 	if err := s.handDefinitionsOver(ctx, other); err != nil {
 		return err
 	}
-	// No pod has to run: the test is about helm, which takes everything over.
 	values := []string{"--set", "image.registry=" + registry + ",image.tag=" + neverPulled}
 	if _, err := s.helmCommand(ctx, append([]string{"install", other, s.chart, "--namespace", namespace}, values...)...); err != nil {
 		return err
@@ -33,7 +29,6 @@ func (s *story) leftovers(ctx context.Context) error {
 	return s.handDefinitionsOver(ctx, release)
 }
 
-// handDefinitionsOver runs the command from helm's refusal to install a release of this name.
 func (s *story) handDefinitionsOver(ctx context.Context, name string) error {
 	install := []string{"install", name, s.chart, "--namespace", namespace, "--set", "image.registry=" + registry, "--dry-run=server"}
 	_, refused := s.helmCommand(ctx, install...)
@@ -56,8 +51,7 @@ func (s *story) handDefinitionsOver(ctx context.Context, name string) error {
 	return err
 }
 
-// applied applies the chart's templates, as users without helm do: then the cluster equals the
-// templates, and a second time changes nothing.
+// applied applies the templates as users without helm do: a second time changes nothing.
 func (s *story) applied(ctx context.Context) error {
 	render := func(file string, more ...string) (string, error) {
 		text, err := s.helmCommand(ctx, append([]string{"template", release, s.chart, "--namespace", namespace, "--no-hooks",

@@ -57,8 +57,7 @@ type chapter struct {
 	tell func(context.Context) error
 }
 
-// chapterTimeout bounds a chapter that hangs. The attacks took eight minutes on a slow machine
-// beside scenarios.
+// The attacks took eight minutes on a slow machine beside scenarios.
 const chapterTimeout = 20 * time.Minute
 
 func run(ctx context.Context, c config) (err error) {
@@ -99,7 +98,6 @@ func run(ctx context.Context, c config) (err error) {
 	return nil
 }
 
-// tell tells one chapter, until it is over, a process dies or time is up.
 func (s *story) tell(ctx context.Context, ch chapter) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, chapterTimeout, fmt.Errorf("not over after %s", chapterTimeout))
 	defer cancel()

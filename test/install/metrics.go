@@ -20,13 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// notYet matches metrics that are absent before their first event, or where a component is not
-// installed. manifests has a test that each is measured by a component.
+// notYet matches metrics that are absent before their first event, or without their component. manifests
+// has a test that each is measured by a component.
 var notYet = regexp.MustCompile(`^(csi_sidecar_.*|apiserver_admission_webhook_.*|leader_election_master_status)$|^moorage_(attacher_.*|extender_.*|node_.*|scheduler_.*|forced_detaches_total|invariant_violations_total|volumes_in_use_unexplained|fenced_volumes|nodes_unreachable_held|nodes_cut_off|volumes_by_state|pods_waiting|pods_waiting_oldest_timestamp_seconds|tickets|tickets_oldest_pending_timestamp_seconds|truth_.*)$`)
 
 var sampleName = regexp.MustCompile(`(?m)^(moorage_[a-z_]+)`)
 
-// metrics compares the metrics of alerts and dashboard with the processes' answers to a scrape.
 func (s *story) metrics(ctx context.Context) error {
 	files := make([]string, 2)
 	for i, name := range []string{"alerts.yaml", "dashboard.json"} {
@@ -66,7 +65,6 @@ func (s *story) metrics(ctx context.Context) error {
 	return nil
 }
 
-// scrape returns the answer to a scrape with a bearer token; an empty token is left out.
 func scrape(ctx context.Context, url, token string) (code int, text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -86,8 +84,6 @@ func scrape(ctx context.Context, url, token string) (code int, text string, err 
 	return response.StatusCode, string(body), err
 }
 
-// secureMetrics has metrics served only to clients that the API server permits, and then to all
-// clients again.
 func (s *story) secureMetrics(ctx context.Context) error {
 	set := func(secure string) error {
 		_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values", "--set", "metrics.secure="+secure)
@@ -128,8 +124,7 @@ func (s *story) secureMetrics(ctx context.Context) error {
 	)
 }
 
-// scraped waits until each process answers a scrape with a code: a new right counts once a former
-// answer is forgotten.
+// A new right counts once a former answer is forgotten.
 func (s *story) scraped(ctx context.Context, token string, want int) error {
 	for component, port := range map[string]string{"controller": "https://%s:8080/metrics", "webhook": "https://%s:8443/metrics", "node": "https://%s:8080/metrics"} {
 		selector := labels.Set{"app.kubernetes.io/name": "moorage", "app.kubernetes.io/component": component}.AsSelector()

@@ -13,9 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// switchModes goes from Cooperative to Standalone and back, as docs/operate/modes.md says, with a
-// pod running throughout. In each mode a pod that comes back to its volume runs. On the way a
-// person rolls back only the mode: Standalone mode goes on.
+// switchModes follows docs/operate/modes.md, with a pod running throughout.
 func (s *story) switchModes(ctx context.Context, w *workload) error {
 	if err := s.run(ctx, stepToStandalone, nil); err != nil {
 		return err
@@ -52,9 +50,7 @@ func (s *story) switchModes(ctx context.Context, w *workload) error {
 	return s.doctorSays(ctx, "mode", "Cooperative: ")
 }
 
-// rollBackTheMode rolls Standalone mode back while no other controller attaches: first to the
-// revision before, which named no mode, and then as a tool that renders Cooperative mode by name.
-// Moorage attaches all the same, and doctor names the next step.
+// No other controller attaches meanwhile: Moorage attaches all the same, and doctor names the next step.
 func (s *story) rollBackTheMode(ctx context.Context, w *workload) error {
 	byName := []string{"upgrade", release, s.chart, "--namespace", namespace, "--reset-then-reuse-values", "--set", "mode=Cooperative"}
 	for _, to := range []struct {
@@ -83,8 +79,6 @@ func (s *story) rollBackTheMode(ctx context.Context, w *workload) error {
 	return nil
 }
 
-// bound waits until the policy that keeps others from writing volumesAttached is bound, or no
-// longer is.
 func (s *story) bound(ctx context.Context, want bool) error {
 	return until(ctx, fmt.Sprintf("the policy %s is bound: %t", sandbox.VolumesAttachedPolicy, want), func(ctx context.Context) error {
 		_, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, sandbox.VolumesAttachedPolicy, metav1.GetOptions{})
@@ -98,8 +92,6 @@ func (s *story) bound(ctx context.Context, want bool) error {
 	})
 }
 
-// comesAndGoes checks that the workload's pod is untouched, deletes it, waits for the detach of its
-// volume, and makes another pod.
 func (s *story) comesAndGoes(ctx context.Context, w *workload, next string) error {
 	if err := s.untouched(ctx, w); err != nil {
 		return err
@@ -126,7 +118,7 @@ func (s *story) comesAndGoes(ctx context.Context, w *workload, next string) erro
 	return s.untouched(ctx, w)
 }
 
-// modeIsAsked: where a Standalone Moorage is installed, helm refuses to change the mode by default.
+// helm refuses to change a Standalone Moorage's mode by default.
 func (s *story) modeIsAsked(ctx context.Context) error {
 	_, err := s.helmCommand(ctx, "upgrade", release, s.chart, "--namespace", namespace, "--reset-values",
 		"--set", "image.registry="+registry, "--dry-run=server")

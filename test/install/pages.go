@@ -16,15 +16,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// shop and driver are the names in the documentation's examples: a team's namespace, and a CSI
-// driver's.
 const (
 	shop   = "shop"
 	driver = "driver"
 )
 
-// pagesOnUse switches a namespace on, has one pod wait there for another pod's volume, and then
-// inspects everything as the pages say.
 func (s *story) pagesOnUse(ctx context.Context) error {
 	if err := s.run(ctx, stepCLI, nil); err != nil {
 		return err
@@ -72,14 +68,12 @@ func (s *story) pagesOnUse(ctx context.Context) error {
 	return s.remove(ctx, w)
 }
 
-// lookNames are the values of the placeholders of stepLook, the only step with placeholders.
 func lookNames(volume, node, bundle string) map[string]string {
 	return map[string]string{
 		"NAME": "db-1", "PV": volume, "NODE": node, "NAMESPACE": driver, "CONTROLLER": "controller", "FILE": bundle,
 	}
 }
 
-// enableShop makes the namespace shop, and opts it in.
 func (s *story) enableShop(ctx context.Context) error {
 	if err := s.exactNamespace(ctx, shop); err != nil {
 		return err
@@ -90,7 +84,6 @@ func (s *story) enableShop(ctx context.Context) error {
 	return until(ctx, "pods of the namespace are stamped", func(ctx context.Context) error { return s.stamped(ctx, shop) })
 }
 
-// exactNamespace makes a namespace of this exact name, once an earlier one is gone.
 func (s *story) exactNamespace(ctx context.Context, name string) error {
 	return until(ctx, "namespace "+name+" is there", func(ctx context.Context) error {
 		_, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -102,7 +95,6 @@ func (s *story) exactNamespace(ctx context.Context, name string) error {
 	})
 }
 
-// waits makes a pod with another pod's claim, and waits until the pod is told this.
 func (s *story) waits(ctx context.Context, name string) error {
 	if _, err := s.client.CoreV1().Pods(shop).Create(ctx, sandbox.Pod(name, "data"), metav1.CreateOptions{}); err != nil {
 		return err
@@ -121,8 +113,7 @@ func (s *story) waits(ctx context.Context, name string) error {
 	})
 }
 
-// standInDriver makes the Deployment of a CSI driver's controller, which runs nothing: for the
-// command that puts our attacher in.
+// The Deployment runs nothing: it is for the command that puts our attacher in.
 func (s *story) standInDriver(ctx context.Context) error {
 	if err := s.exactNamespace(ctx, driver); err != nil {
 		return err
@@ -141,8 +132,6 @@ func (s *story) standInDriver(ctx context.Context) error {
 	return err
 }
 
-// pagesOnUpgrades upgrades to the same chart, switches monitoring on, and goes
-// back.
 func (s *story) pagesOnUpgrades(ctx context.Context) error {
 	if err := s.monitoring(ctx); err != nil {
 		return err
@@ -155,8 +144,6 @@ func (s *story) pagesOnUpgrades(ctx context.Context) error {
 	return s.awaitMoorage(ctx)
 }
 
-// cooperative is beside the attach/detach controller, as on a managed cluster: Moorage places a pod
-// of an enabled namespace, and the pod runs.
 func (s *story) cooperative(ctx context.Context) error {
 	if err := s.enableShop(ctx); err != nil {
 		return err
@@ -183,9 +170,7 @@ func (s *story) cooperative(ctx context.Context) error {
 	return s.takeOut(ctx)
 }
 
-// quickStart installs Standalone in the order of the quick start: the other attach/detach
-// controller goes when Moorage is there. Then the webhook's certificate passes from cert-manager to
-// the chart's job, and back.
+// The other attach/detach controller goes when Moorage is there.
 func (s *story) quickStart(ctx context.Context) error {
 	if err := s.run(ctx, stepInstall, nil); err != nil {
 		return err
@@ -215,7 +200,6 @@ func (s *story) quickStart(ctx context.Context) error {
 	return s.takeOut(ctx)
 }
 
-// forget removes Moorage for good, with its definitions and its namespace.
 func (s *story) forget(ctx context.Context) error {
 	if err := s.takeOut(ctx); err != nil {
 		return err

@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// denied wants a refusal with this text.
 func denied(what string, err error, says string) error {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
 		return fmt.Errorf("%s: the answer is %v, want a refusal that says %q", what, err, says)
@@ -27,7 +26,6 @@ func denied(what string, err error, says string) error {
 	return nil
 }
 
-// policies are writes that must never pass: here by an administrator with all rights.
 func (s *story) policies(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "policies", map[string]string{sandbox.EnforceLabel: "true", "moorage.dev/strict": "true"})
 	if err != nil {
@@ -60,7 +58,6 @@ func (s *story) as(user string) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// bind gives a user a ClusterRole in a namespace, or everywhere if that is empty.
 func (s *story) bind(ctx context.Context, user, role, namespace string) error {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
@@ -75,8 +72,8 @@ func (s *story) bind(ctx context.Context, user, role, namespace string) error {
 	return err
 }
 
-// peoplesRights: a namespace's editor makes and withdraws tickets there, but none for an unclaimed
-// volume; a viewer of the cluster sees everything.
+// An editor makes and withdraws tickets, but none for an unclaimed volume. A viewer of the cluster sees
+// everything.
 func (s *story) peoplesRights(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "people", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {

@@ -17,10 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// published is the reference of the released chart in the documentation.
 const published = "oci://ghcr.io/moorage-dev/charts/moorage"
 
-// serveRegistry serves a registry on this machine until the story ends.
 func (s *story) serveRegistry(ctx context.Context) error {
 	serve := exec.CommandContext(context.WithoutCancel(ctx), "go", "run", "-C", "hack/release", "./registry")
 	serve.Dir = s.repository
@@ -54,9 +52,8 @@ func (s *story) serveRegistry(ctx context.Context) error {
 	return nil
 }
 
-// publish releases the work tree to a registry on this machine, by the releases' own command. Each
-// image has a small program, because Moorage's own take long to build: the pods run the binaries of
-// make binaries.
+// Its images have a small program, since Moorage's take long to build: the pods run the binaries of make
+// binaries.
 func (s *story) publish(ctx context.Context) error {
 	if err := s.serveRegistry(ctx); err != nil {
 		return err
@@ -66,7 +63,6 @@ func (s *story) publish(ctx context.Context) error {
 	return err
 }
 
-// pull returns an error if an image is not in the registry.
 func (s *story) pull(image string) error {
 	path, ours := strings.CutPrefix(image, s.registry+"/")
 	if !ours {
@@ -85,7 +81,6 @@ func (s *story) pull(image string) error {
 	return nil
 }
 
-// plain adds helm's arguments for the registry's chart.
 func (s *story) plain(args []string) []string {
 	if slices.Contains(args, s.chart) {
 		return append(args, "--plain-http")
@@ -93,8 +88,6 @@ func (s *story) plain(args []string) []string {
 	return args
 }
 
-// helmScript is helm for the documentation's commands, with the registry in place of the public
-// one.
 func (s *story) helmScript() string {
 	return `#!/bin/sh
 for arg; do

@@ -16,13 +16,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// attachDetach is kube-controller-manager with only the controller that Moorage stood in for.
 const attachDetach = "attach-detach-controller"
 
 var ofMoorage = metav1.ListOptions{LabelSelector: v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf}
 
-// switchOff removes a namespace's label: running pods are left alone, and new pods are scheduled as
-// if without Moorage, which still attaches their volumes.
+// Moorage still attaches the namespace's volumes.
 func (s *story) switchOff(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "shop", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {
@@ -65,7 +63,6 @@ func (s *story) noNamespaceGoes(ctx context.Context) error {
 	return nil
 }
 
-// uninstall takes Moorage out. Running pods go on, and no leftover stands in their way.
 func (s *story) uninstall(ctx context.Context) error {
 	if err := s.takeOut(ctx); err != nil {
 		return err
@@ -94,8 +91,7 @@ func (s *story) takeOut(ctx context.Context) error {
 	return until(ctx, "nothing is left", s.nothingLeft)
 }
 
-// nothingLeft returns an error that names remaining objects of the chart, except the definitions,
-// which are kept.
+// The definitions are kept.
 func (s *story) nothingLeft(ctx context.Context) error {
 	var errs []error
 	for _, resource := range []schema.GroupVersionResource{
@@ -122,7 +118,6 @@ func (s *story) nothingLeft(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// instancesAreInert: the remaining objects of Moorage's resources have no finalizers.
 func (s *story) instancesAreInert(ctx context.Context) error {
 	for _, resource := range []schema.GroupVersionResource{sandbox.TicketResource(), sandbox.HoldResource()} {
 		left, err := s.dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
@@ -146,7 +141,6 @@ func (s *story) takeBack(ctx context.Context) error {
 	return s.pods.Stop(ctx, attachDetach)
 }
 
-// startAttachDetach starts the attach/detach controller; takeBack ends it.
 func (s *story) startAttachDetach() error {
 	if s.launched {
 		err := s.pods.StartAgain(attachDetach)
@@ -160,8 +154,6 @@ func (s *story) startAttachDetach() error {
 	return err
 }
 
-// handBack starts the attach/detach controller that Moorage stood in for. It knows the attached
-// volumes, detaches them, and attaches them elsewhere.
 func (s *story) handBack(ctx context.Context) error {
 	w := s.workload
 	if err := s.startAttachDetach(); err != nil {

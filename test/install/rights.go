@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// right is a right of an account, or the use of it: a verb and a resource.
 type right struct{ account, verb, group, resource string }
 
 func (r right) String() string {
@@ -27,14 +26,12 @@ func (r right) String() string {
 	return fmt.Sprintf("%s: %s %s (%s)", r.account, r.verb, r.resource, group)
 }
 
-// rights returns an error if the API server refused Moorage anything so far, or if a role of the
-// chart grants an unused right that isn't known to be rare.
+// rights fails if Moorage was refused anything, or if a role of the chart grants an unused right that isn't
+// known to be rare.
 func (s *story) rights(ctx context.Context) error {
 	return s.rightsOf(ctx, func(string) bool { return true })
 }
 
-// beforeUpgrade says whether a call was made under the older chart, which has the roles of its own
-// programs.
 func (s *story) beforeUpgrade(e audit.Event) bool { return e.Received.Before(s.upgraded) }
 
 func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) error {
@@ -66,7 +63,6 @@ func (s *story) rightsOf(ctx context.Context, chosen func(account string) bool) 
 	return nil
 }
 
-// rare are the rights that this story does not use, for any account, and their reasons.
 func rare() map[right]string {
 	const (
 		elsewhere = "looked up again before a write in doubt: scenarios crash, node-failure, readd-half"
@@ -104,15 +100,13 @@ func rare() map[right]string {
 	}
 }
 
-// streamed says whether a right to list is used as a right to watch: where the API server streams
-// it, clients get their first list by a watch.
+// Where the API server streams lists, clients get their first list by a watch.
 func streamed(r right, used map[right]bool) bool {
 	watch := r
 	watch.verb = "watch"
 	return r.verb == "list" && used[watch]
 }
 
-// usedRights lists the allowed calls of Moorage's accounts.
 func usedRights(events []audit.Event) map[right]bool {
 	out := map[right]bool{}
 	for _, e := range events {
@@ -124,7 +118,6 @@ func usedRights(events []audit.Event) map[right]bool {
 	return out
 }
 
-// grantedRights lists the rights of Moorage's accounts by the chart's own roles.
 func (s *story) grantedRights(ctx context.Context) (map[right]bool, error) {
 	rules, bound := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.Subject{}
 	clusterRoles, err := s.client.RbacV1().ClusterRoles().List(ctx, ofMoorage)

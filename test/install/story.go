@@ -24,7 +24,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/pods"
 )
 
-// release and namespace are the names in the documentation.
 const (
 	release   = "moorage"
 	namespace = sandbox.MoorageNamespace
@@ -34,41 +33,32 @@ const (
 // story is the cluster and its users. Its methods are serial.
 type story struct {
 	config
-	dir string
-	// chart is the reference of the released chart, version its version, and registry the place of
-	// it and its images.
+	dir                      string
 	chart, version, registry string
-	// pulled are the programs of images that programOf has pulled.
-	pulled  map[string]string
-	keep    bool // keep the folder for reading
-	runner  *sandbox.Runner
-	cluster *sandbox.Cluster
-	client  kubernetes.Interface
-	dynamic dynamic.Interface
-	pods    *lazyPods
-	audit   *audit.Reader
-	// documented are the commands of the documentation, and ran the steps that have been run; goes
-	// is the folder of go's caches.
-	documented []commands.Command
-	ran        map[string]bool
-	goes       []string
+	pulled                   map[string]string
+	keep                     bool // keep the folder for reading
+	runner                   *sandbox.Runner
+	cluster                  *sandbox.Cluster
+	client                   kubernetes.Interface
+	dynamic                  dynamic.Interface
+	pods                     *lazyPods
+	audit                    *audit.Reader
+	documented               []commands.Command
+	ran                      map[string]bool
+	goes                     []string
 	// handedBack: the attach/detach controller runs; launched: it has run.
 	handedBack, launched bool
-	// upgraded is when the chart in this tree had taken the older chart's place.
-	upgraded time.Time
-	attacked attacked
-	// workload is the subject of the present chapter.
-	workload *workload
-	end      []func()
+	upgraded             time.Time
+	attacked             attacked
+	workload             *workload
+	end                  []func()
 }
 
-// lazyPods is the runtime of the chart's pods, which begins while the cluster is starting.
 type lazyPods struct {
 	*pods.Runtime
 	started chan struct{}
 }
 
-// Failed is closed when a process ended again and again; never before there is a runtime.
 func (l *lazyPods) Failed() <-chan struct{} {
 	select {
 	case <-l.started:
@@ -138,8 +128,7 @@ func (s *story) chapters() []chapter {
 	)
 }
 
-// scenario plays one of the sandbox's scenarios on the installed chart, in its mode: the runner's
-// mode only names the cluster, and excuses no violation.
+// The runner's mode only names the cluster, and excuses no violation.
 func (s *story) scenario(ctx context.Context, name string) error {
 	for _, scenario := range s.scenarios {
 		if scenario.Name != name {
@@ -155,8 +144,6 @@ func (s *story) scenario(ctx context.Context, name string) error {
 	return fmt.Errorf("there is no scenario %s", name)
 }
 
-// helmTest runs the chart's own test as the page on upgrades says: helm makes its account, its
-// roles and its pod, and waits until the pod has succeeded. Nothing is left afterwards.
 func (s *story) helmTest(ctx context.Context) error {
 	if err := s.run(ctx, stepTest, nil); err != nil {
 		return err
@@ -183,7 +170,7 @@ func (s *story) helmCommand(ctx context.Context, args ...string) (string, error)
 	return s.execute(ctx, env, command[0], append(command[1:], s.plain(args)...)...)
 }
 
-// until polls until check passes; for facts that the sandbox's view lacks.
+// until polls, for facts that the sandbox's view lacks.
 func until(ctx context.Context, what string, check func(context.Context) error) error {
 	return untilWithin(ctx, sandbox.Patience, what, check)
 }
@@ -208,7 +195,6 @@ func untilWithin(ctx context.Context, patience time.Duration, what string, check
 	return nil
 }
 
-// later registers a function for the end of the story, in the opposite order.
 func (s *story) later(do func()) { s.end = append(s.end, do) }
 
 func (s *story) keepLogs() {

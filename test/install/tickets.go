@@ -18,10 +18,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ticketName is a person's ticket, which outlives an upgrade.
 const ticketName = "keep-it-here"
 
-// stamped asks, by a dry run, how a pod with a volume would be changed.
 func (s *story) stamped(ctx context.Context, namespace string) error {
 	pod, err := s.client.CoreV1().Pods(namespace).Create(ctx, sandbox.Pod("dry-run", "data"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
@@ -35,15 +33,12 @@ func (s *story) stamped(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// workload is a pod with a volume in a namespace of its own, and a person's ticket that keeps the
-// volume at its node.
 type workload struct {
 	namespace string
 	pod       *corev1.Pod
 	volume    string // the disk's handle
 }
 
-// makeWorkload makes a pod with a volume and waits until it runs.
 func (s *story) makeWorkload(ctx context.Context, prefix string, labels map[string]string) (*workload, error) {
 	name, err := s.namespace(ctx, prefix, labels)
 	if err != nil {
@@ -73,7 +68,6 @@ func (s *story) volumeOf(ctx context.Context, w *workload) error {
 	return nil
 }
 
-// makePod makes a pod with the workload's volume and waits until it runs.
 func (s *story) makePod(ctx context.Context, w *workload, name string) error {
 	if _, err := s.client.CoreV1().Pods(w.namespace).Create(ctx, sandbox.Pod(name, "data"), metav1.CreateOptions{}); err != nil {
 		return err
@@ -91,7 +85,6 @@ func (s *story) makePod(ctx context.Context, w *workload, name string) error {
 	})
 }
 
-// untouched returns nil if the workload's pod is the same, and its volume has never left its node.
 func (s *story) untouched(ctx context.Context, w *workload) error {
 	pod, err := s.client.CoreV1().Pods(w.namespace).Get(ctx, w.pod.Name, metav1.GetOptions{})
 	if err != nil {
@@ -110,7 +103,6 @@ func (s *story) untouched(ctx context.Context, w *workload) error {
 	return nil
 }
 
-// attachedAt lists the instances where the disk service has the volume.
 func (s *story) attachedAt(ctx context.Context, w *workload) ([]string, error) {
 	disks, err := s.cluster.Disk().Disks(ctx)
 	if err != nil {
@@ -161,8 +153,6 @@ func (s *story) granted(ctx context.Context, w *workload) error {
 	return nil
 }
 
-// makeTickets makes a pod with a volume, and a person's ticket that keeps the volume at its node;
-// both outlive the upgrade.
 func (s *story) makeTickets(ctx context.Context) error {
 	w, err := s.makeWorkload(ctx, "upgrade", map[string]string{sandbox.EnforceLabel: "true"})
 	if err != nil {

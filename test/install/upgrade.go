@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// upgrade upgrades from the older chart, while a pod runs and a ticket holds.
 func (s *story) upgrade(ctx context.Context) error {
 	if err := s.run(ctx, stepFromOlder, nil); err != nil {
 		return err
@@ -31,8 +30,6 @@ func (s *story) upgrade(ctx context.Context) error {
 	return s.dissolve(ctx)
 }
 
-// dissolve removes the workload: first the pod, then the ticket that keeps its volume, and then the
-// rest.
 func (s *story) dissolve(ctx context.Context) error {
 	w := s.workload
 	if err := s.client.CoreV1().Pods(w.namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{}); err != nil {
@@ -69,13 +66,10 @@ func (s *story) podGone(ctx context.Context, w *workload) error {
 	})
 }
 
-// removalPatience is how long a namespace may take to be gone. It may have thousands of tickets and
-// events: a busy API server gives up their deletion, a single call, after a minute, and the
-// namespace controller repeats it.
+// A namespace may have thousands of tickets and events. A busy API server gives up their deletion, a single
+// call, after a minute; the namespace controller repeats it.
 const removalPatience = 4 * time.Minute
 
-// remove takes a workload away, with its namespace, and waits until its disk is gone: nothing keeps
-// any of it.
 func (s *story) remove(ctx context.Context, w *workload) error {
 	err := s.client.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	if err == nil {

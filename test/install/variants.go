@@ -14,9 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// variants applies every form of the chart to the API server as a dry run: with admission and
-// validation, and nothing stored. They are rendered for another namespace, since a release can't
-// always change its form.
+// The namespace is another, since a release can't always change its form.
 func (s *story) variants(ctx context.Context) error {
 	any := func(string) bool { return true }
 	if err := s.monitoring(ctx); err != nil {
@@ -46,7 +44,7 @@ func (s *story) variants(ctx context.Context) error {
 	return s.client.CoreV1().Namespaces().Delete(ctx, elsewhere, metav1.DeleteOptions{})
 }
 
-// monitoring applies the Prometheus operator's own definitions, which are in its module as data.
+// The Prometheus operator's module has its definitions as data.
 func (s *story) monitoring(ctx context.Context) error {
 	raw, err := s.execute(ctx, nil, "go", "mod", "download", "-C", "test/promql/operator", "-json", "github.com/prometheus-operator/prometheus-operator")
 	if err != nil {

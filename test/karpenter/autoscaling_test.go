@@ -4,11 +4,9 @@ package karpenter
 
 import "testing"
 
-// What Moorage writes on pods that wait (plugins/scheduler).
+// Moorage writes these on pods that wait (plugins/scheduler).
 const (
-	// noSlot is on a pod that finds no free slot, by kube-scheduler.
-	noSlot = "Unschedulable"
-	// volumeWait is on one that no node would help, by the plugin.
+	noSlot     = "Unschedulable"
 	volumeWait = "VolumeWait"
 )
 

@@ -37,25 +37,19 @@ const (
 	pool      = "default"
 )
 
-// situation is one node with volumes, and a pod with a volume that waits.
 type situation struct {
-	// used is how many volumes pods have at the node, and count its CSINode's allocatable.count;
-	// 0: it states none.
+	// count is the CSINode's allocatable.count; 0: it states none.
 	used, count int
-	// reason of the condition PodScheduled of the pod that waits.
-	reason string
-	// foreign VolumeAttachments are at the node, of no pod.
+	reason      string
+	// foreign VolumeAttachments are at the node, without a pod.
 	foreign int
 }
 
-// decision is what Karpenter would do for the pod.
 type decision struct {
-	// existing is the node on which it finds room; newNodes is how many it would add.
 	existing string
 	newNodes int
 }
 
-// simulate asks Karpenter's Provisioner, as it does when a pod is pending.
 func simulate(t *testing.T, s situation) decision {
 	t.Helper()
 	ctx := kwokoptions.ToContext(options.ToContext(t.Context(), &options.Options{
@@ -93,7 +87,6 @@ func ofPool(field func(*v1.NodeClassReference) string) client.IndexerFunc {
 	}
 }
 
-// feed tells Karpenter's cluster state what its informers would.
 func feed(t *testing.T, ctx context.Context, cluster *state.Cluster, objects []client.Object) {
 	t.Helper()
 	for _, object := range objects {
@@ -122,7 +115,6 @@ func decisionOf(results scheduling.Results) decision {
 	return d
 }
 
-// objects are the cluster's: the node and its volumes come before what is asked about.
 func (s situation) objects() []client.Object {
 	list := []client.Object{nodePool(), nodeClaim(), node(), s.csiNode()}
 	for i := range s.used {
@@ -174,7 +166,6 @@ func nodeClaim() *v1.NodeClaim {
 	return c
 }
 
-// node has room for any pod, but for its volumes.
 func node() *corev1.Node {
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("250")}
 	return &corev1.Node{
@@ -185,7 +176,6 @@ func node() *corev1.Node {
 	}
 }
 
-// volume is a claim with its PersistentVolume.
 func volume(name string) []client.Object {
 	class := ""
 	return []client.Object{

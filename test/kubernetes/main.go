@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubernetes is what is Kubernetes' own of a sandbox cluster, without the rest: the
-// control plane and the nodes. Each folder beside it pins the modules of one release, and
-// `make bin/kubernetes-1.35` builds the command from that release. moorage-sandbox starts its
-// clusters with it by --control-plane and --kubelets.
+// Command kubernetes is the Kubernetes part of a sandbox cluster: the control plane and the nodes. Each
+// folder beside it pins a release's modules; `make bin/kubernetes-1.35` builds from them. moorage-sandbox
+// uses it by --control-plane and --kubelets.
 package main
 
 import (
@@ -17,8 +16,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/upstream"
 )
 
-// component is the command of the sandbox's binary (sandbox.ComponentCommand) by which it
-// starts a component of its cluster.
+// component is sandbox.ComponentCommand.
 const component = "component"
 
 func main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaktest finds goroutines that a test has left behind. Tests only.
+// Package leaktest finds goroutines that a test has left behind.
 package leaktest
 
 import (
@@ -13,9 +13,8 @@ import (
 // patience is for goroutines that are on their way out.
 const patience = 20 * time.Second
 
-// Check fails the test if goroutines of packages are there that were not there
-// when it was called, once the returned function is. packages are beginnings of
-// the names of functions that such a goroutine has on its stack.
+// Check's returned function fails the test if new goroutines of packages remain. packages are prefixes of
+// function names on a goroutine's stack.
 func Check(t *testing.T, packages ...string) (ended func()) {
 	t.Helper()
 	before := len(left(packages))
@@ -34,7 +33,6 @@ func Check(t *testing.T, packages ...string) (ended func()) {
 	}
 }
 
-// left lists the stacks of the packages' goroutines, but for the tests' own.
 func left(packages []string) []string {
 	buffer := make([]byte, 4<<20)
 	var list []string

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metricstest compares what a component measures with what
-// docs/metrics.md says that it does, in tests of the components.
+// Package metricstest compares a component's metrics with docs/metrics.md.
 package metricstest
 
 import (
@@ -14,12 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ours matches the names of metrics that Moorage makes.
 const ours = "(?:moorage_|attach_?detach_controller_|storage_operation_)[a-z_]+"
 
-// Documented fails the test unless the section of a page lists just those
-// metrics of the collector whose names begin with moorage_, or are the attach/detach
-// controller's, each in a row of a table. The collector may be a registry; nothing is collected.
+// Documented fails the test unless a page's section lists exactly the collector's metrics, by moorage_
+// names or those of the attach/detach controller. The collector may be a registry; nothing is collected.
 func Documented(t testing.TB, c prometheus.Collector, page, section string) {
 	t.Helper()
 	measured, listed := names(c), Listed(t, page, section)
@@ -28,8 +25,7 @@ func Documented(t testing.TB, c prometheus.Collector, page, section string) {
 	}
 }
 
-// Listed returns the sorted names of metrics in the tables of a page's section,
-// or in the whole page if section is empty.
+// Listed returns the sorted metrics of a page's section; of the whole page if section is empty.
 func Listed(t testing.TB, page, section string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -49,7 +45,7 @@ func Listed(t testing.TB, page, section string) []string {
 	return out
 }
 
-// names are those of a collector's metrics, also of those that have no value yet.
+// names includes metrics without a value.
 func names(c prometheus.Collector) []string {
 	described := make(chan *prometheus.Desc)
 	go func() {
@@ -58,7 +54,7 @@ func names(c prometheus.Collector) []string {
 	}()
 	var out []string
 	for desc := range described {
-		// A description keeps its name to itself, but for its text.
+		// A description shows its name only in its text.
 		if match := regexp.MustCompile(`fqName: "(` + ours + `)"`).FindStringSubmatch(desc.String()); match != nil {
 			out = append(out, match[1])
 		}

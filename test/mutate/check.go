@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
-// settle removes the switched mutants that do not compile, and returns the text of the code's files
-// with the others in it.
 func settle(c *breaks.Checker, of *code) ([][]byte, error) {
 	for {
 		var texts [][]byte
@@ -47,7 +45,7 @@ func settle(c *breaks.Checker, of *code) ([][]byte, error) {
 
 func (of *code) mutant(id int) *mutant { return &of.mutants[id-of.mutants[0].id] }
 
-// around is the switch that stands innermost around a place, or next before it.
+// around is the innermost switch around a place, or the next before it.
 func around(text []byte, at int) int {
 	open := bytes.LastIndex(text[:min(at+1, len(text))], []byte(beginMark))
 	if open < 0 {

@@ -9,17 +9,15 @@ import (
 	"strings"
 )
 
-// equal is the outcome of a mutant that survives and makes no difference.
 const equal outcome = "makes no difference"
 
-// explained are mutants that make no difference, by their key, and why.
+// explained has the reason why a mutant makes no difference, by its key.
 type explained map[string]string
 
-// ofAll ends the key of all mutants of a function that make no difference while no test notices.
+// All mutants of the function make no difference while no test notices.
 const ofAll = ": *"
 
-// readExplained reads a list of mutants: a line for the key, and one with a tab
-// before it that says why. Empty lines, and those with a #, are left out.
+// A line has the key, and the next line with a tab the reason. Empty lines and # lines are skipped.
 func readExplained(path string) (explained, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -39,7 +37,6 @@ func readExplained(path string) (explained, error) {
 	return known, nil
 }
 
-// stale prints explained keys that are no mutants any more.
 func (e explained) stale(codes []*code) {
 	keys := map[string]bool{}
 	for _, of := range codes {
@@ -54,7 +51,6 @@ func (e explained) stale(codes []*code) {
 	}
 }
 
-// why says why a mutant makes no difference; empty where that is not explained.
 func (e explained) why(m mutant) string {
 	return cmp.Or(e[m.key()], e[m.file+" "+m.function+ofAll])
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
-// find lists the mutants of a parsed file.
 func (f *finder) find(file *ast.File) []mutant {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -32,8 +31,6 @@ func (f *finder) find(file *ast.File) []mutant {
 	return f.found
 }
 
-// values visits the values of variables and constants. The numbers of constants are
-// changed, their texts not.
 func (f *finder) values(d *ast.GenDecl) {
 	for _, spec := range d.Specs {
 		v := spec.(*ast.ValueSpec)
@@ -44,7 +41,6 @@ func (f *finder) values(d *ast.GenDecl) {
 	}
 }
 
-// visit adds a node's mutants.
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
@@ -90,7 +86,6 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
-// comparisons are what an operator is replaced by.
 var comparisons = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR, token.EQL: token.NEQ, token.NEQ: token.EQL,
 	token.ADD: token.SUB, token.SUB: token.ADD,
@@ -117,8 +112,6 @@ func (f *finder) binary(n *ast.BinaryExpr) {
 	f.add(n, form, f.text(n.X)+" "+other.String()+" "+f.text(n.Y), f.short(n)+" with "+other.String())
 }
 
-// cases switches each case off: a condition is false, and a value is that of a
-// neighbour.
 func (f *finder) cases(s *ast.SwitchStmt) {
 	for _, stmt := range s.Body.List {
 		clause := stmt.(*ast.CaseClause)
@@ -133,7 +126,6 @@ func (f *finder) cases(s *ast.SwitchStmt) {
 	}
 }
 
-// head notes a statement that stands in the head of another one, which may be nil.
 func (f *finder) head(s ast.Stmt) {
 	if s == nil {
 		return
@@ -144,14 +136,12 @@ func (f *finder) head(s ast.Stmt) {
 	f.heads[s] = true
 }
 
-// drop leaves a statement out.
 func (f *finder) drop(s ast.Stmt) {
 	if !f.heads[s] && !strings.HasPrefix(f.text(s), "panic(") {
 		f.add(s, statement, "", "drop "+f.short(s))
 	}
 }
 
-// literal replaces a number by another one.
 func (f *finder) literal(n *ast.BasicLit) {
 	if n.Kind != token.INT {
 		return
@@ -165,7 +155,6 @@ func (f *finder) literal(n *ast.BasicLit) {
 	}
 }
 
-// ident replaces a constant by another one of its kind.
 func (f *finder) ident(n *ast.Ident) {
 	switch name := f.next[n.Name]; {
 	case n.Name == "true":

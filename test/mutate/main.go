@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
-// options are what the command is asked for.
 type options struct {
 	only      *regexp.Regexp
 	survivors map[string]bool // by their key; nil: all
@@ -62,8 +61,8 @@ func main() {
 	}
 }
 
-// nicest is the lowest priority: the machine is shared. It is given to each test process, since a
-// process sets it for one of its threads only.
+// nicest is the lowest priority: the machine is shared. Each test process gets it, since a process sets it
+// for a single thread only.
 const nicest = 19
 
 func run(o options) error {
@@ -105,7 +104,7 @@ func run(o options) error {
 	if err := l.prepare(codes, checker); err != nil {
 		return err
 	}
-	list = o.choose(codes) // now it is known which of them can be switched
+	list = o.choose(codes) // the switchable mutants are known now
 	to := io.Discard
 	if o.out != "" {
 		file, err := os.Create(o.out)
@@ -124,7 +123,6 @@ func run(o options) error {
 	return err
 }
 
-// readAll reads all targets, and numbers their mutants.
 func readAll(root string, c *breaks.Checker) ([]*code, error) {
 	var codes []*code
 	id := 0
@@ -142,8 +140,7 @@ func readAll(root string, c *breaks.Checker) ([]*code, error) {
 	return codes, nil
 }
 
-// choose lists the mutants to try: all in the order of the files, or a sample in the order of its
-// draws.
+// choose lists mutants in the order of the files, or of a sample's draws.
 func (o options) choose(codes []*code) []mutant {
 	var list []mutant
 	for _, of := range codes {
@@ -162,7 +159,6 @@ func (o options) choose(codes []*code) []mutant {
 
 var place = regexp.MustCompile(`^([^:]+):\d+ `)
 
-// readSurvivors reads the keys of the mutants that survived.
 func readSurvivors(path string) (map[string]bool, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -178,7 +174,6 @@ func readSurvivors(path string) (map[string]bool, error) {
 	return keys, lines.Err()
 }
 
-// all tries mutants, and prints the survivors.
 func (l *lab) all(list []mutant, known explained, to io.Writer, parallel int) error {
 	var (
 		lock   sync.Mutex

@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// form is what a mutant replaces, and so how it is switched on.
 type form uint8
 
 const (
@@ -21,7 +20,6 @@ const (
 	fixed                 // a change that can't be switched
 )
 
-// mutant is a change of a file.
 type mutant struct {
 	id         int    // from 1
 	file       string // from the module's root
@@ -34,22 +32,19 @@ type mutant struct {
 	kind       string // the type of a value or result
 }
 
-// key names a mutant by its change and not by its line, so that it keeps its name when code above it
-// changes.
+// The key is the change, not its line, so that it survives changes of code above.
 func (m mutant) key() string { return m.file + " " + m.function + ": " + m.what }
 
 func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d %s: %s", m.file, m.line, m.function, m.what)
 }
 
-// apply returns the file's text with the change made.
 func (m mutant) apply(source []byte) []byte {
 	changed := append([]byte{}, source[:m.begin]...)
 	changed = append(changed, m.text...)
 	return append(changed, source[m.end:]...)
 }
 
-// finder collects a file's mutants.
 type finder struct {
 	set      *token.FileSet
 	source   []byte
@@ -63,7 +58,6 @@ type finder struct {
 	found    []mutant
 }
 
-// add adds the mutant that replaces a node.
 func (f *finder) add(n ast.Node, form form, text, what string) {
 	at := f.set.Position(n.Pos())
 	m := mutant{
@@ -81,7 +75,7 @@ func (f *finder) add(n ast.Node, form form, text, what string) {
 	f.found = append(f.found, m)
 }
 
-// kind is an expression's type as the file can name it; empty where it can't.
+// kind is empty if the file can't name the type.
 func (f *finder) kind(e ast.Expr) string {
 	if f.types == nil {
 		return ""
@@ -98,12 +92,10 @@ func (f *finder) kind(e ast.Expr) string {
 	})
 }
 
-// text is a node's source.
 func (f *finder) text(n ast.Node) string {
 	return string(f.source[f.set.Position(n.Pos()).Offset:f.set.Position(n.End()).Offset])
 }
 
-// short is a node's source on one line, cut where it is long.
 func (f *finder) short(n ast.Node) string {
 	const most = 90
 	text := strings.Join(strings.Fields(f.text(n)), " ")

@@ -50,7 +50,6 @@ func find(t *testing.T, source string) []mutant {
 	return numbered(f.find(file))
 }
 
-// Each branch, comparison, statement and constant is changed.
 func TestEveryKindOfChange(t *testing.T) {
 	var got []string
 	for _, m := range find(t, sample) {
@@ -70,7 +69,6 @@ func TestEveryKindOfChange(t *testing.T) {
 	}
 }
 
-// A change changes just what it says, and leaves a Go file.
 func TestApply(t *testing.T) {
 	for _, m := range find(t, sample) {
 		changed := m.apply([]byte(sample))
@@ -85,8 +83,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// The targets have mutants, each with a name of its own. That the explained ones are
-// still there is said by the command and not here: code may change without them.
+// Code may change without the list of explained mutants: only the command checks the list.
 func TestMutantsHaveNames(t *testing.T) {
 	if _, err := readExplained("testdata/explained.txt"); err != nil {
 		t.Fatal(err)

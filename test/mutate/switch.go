@@ -9,23 +9,20 @@ import (
 	"strings"
 )
 
-// switchFile is added to each changed package.
 const switchFile = "mutate_switch.go"
 
-// The variables of the environment with the active mutant, and with the file for the numbers of reached
-// mutants.
+// Environment variables: the active mutant, and the file for the numbers of reached mutants.
 const (
 	envActive  = "MUTATE_ACTIVE"
 	envReached = "MUTATE_REACHED"
 )
 
-// Marks around each switch, which lead a compiler's error back to its mutant.
+// The marks lead a compiler's error back to its mutant.
 const (
 	beginMark = "/*mutant "
 	endMark   = "/*end*/"
 )
 
-// switches is the file with the functions that the switches call.
 func switches(name string, last int) []byte {
 	return fmt.Appendf(nil, `package %s
 
@@ -60,14 +57,12 @@ func mutatePick[T any](id int, is, other T) T {
 `, name, envActive, envReached, last)
 }
 
-// group has a node's mutants, and the groups inside it.
 type group struct {
 	begin, end int
 	mutants    []mutant
 	inner      []*group
 }
 
-// switched is a file's text with a switch for each of its mutants.
 func switched(source []byte, mutants []mutant, path string) []byte {
 	var list []mutant
 	for _, m := range mutants {
@@ -94,7 +89,6 @@ func switched(source []byte, mutants []mutant, path string) []byte {
 	return []byte(all.text(source))
 }
 
-// text is the source of a group with its switches.
 func (g *group) text(source []byte) string {
 	var b strings.Builder
 	at := g.begin
@@ -111,7 +105,6 @@ func (g *group) text(source []byte) string {
 	return text
 }
 
-// around puts a switch around what a mutant changes.
 func (m mutant) around(text string) string {
 	switch m.form {
 	case condition:

@@ -15,15 +15,12 @@ import (
 	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
-// target is a package that is changed.
 type target struct {
 	folder string
 	uses   []string // folders with constants that it uses, by their package's name
 	files  []string // the only changed ones; nil: all
 }
 
-// targets are pure packages with quick tests; and the judge of the sandbox with the writer for pods
-// there.
 var targets = []target{
 	{"internal/ledger", nil, nil},
 	{"internal/rules", []string{"internal/ledger"}, nil},
@@ -36,12 +33,10 @@ var targets = []target{
 	{"test/sandbox/disk/csinode", nil, []string{"writer.go"}},
 }
 
-// changes says whether a file of the target is changed.
 func (t target) changes(path string) bool {
 	return t.files == nil || slices.Contains(t.files, filepath.Base(path))
 }
 
-// code is a target's parsed and checked code.
 type code struct {
 	target
 	name    string
@@ -51,7 +46,6 @@ type code struct {
 	mutants []mutant
 }
 
-// read reads a target and finds its mutants.
 func (t target) read(root string, c *breaks.Checker) (*code, error) {
 	constants := map[string]string{}
 	for _, folder := range append([]string{t.folder}, t.uses...) {
@@ -96,7 +90,7 @@ func (t target) read(root string, c *breaks.Checker) (*code, error) {
 	return of, nil
 }
 
-// numbered distinguishes equal changes in several places of a function.
+// numbered distinguishes equal changes of a function.
 func numbered(list []mutant) []mutant {
 	count := map[string]int{}
 	for i := range list {
@@ -108,9 +102,8 @@ func numbered(list []mutant) []mutant {
 	return list
 }
 
-// constantsOf adds, for each constant of a folder, the next constant of its block, as named in a file
-// that imports the folder under the prefix. Blocks with one constant, and with numbers without a type,
-// have none.
+// constantsOf adds the next constant of each constant's block, with the importing file's prefix. Blocks
+// with one constant, and numbers without a type, have none.
 func constantsOf(folder, prefix string, next map[string]string) error {
 	paths, err := breaks.Sources(folder)
 	if err != nil {
@@ -136,7 +129,6 @@ func constantsOf(folder, prefix string, next map[string]string) error {
 	return nil
 }
 
-// kinds groups the names of a block of constants by their type.
 func kinds(g *ast.GenDecl) map[string][]string {
 	groups, kind := map[string][]string{}, ""
 	for _, spec := range g.Specs {
@@ -157,7 +149,6 @@ func kinds(g *ast.GenDecl) map[string][]string {
 	return groups
 }
 
-// newChecker makes a checker of the targets.
 func newChecker(root string) (*breaks.Checker, error) {
 	folders := map[string]bool{}
 	for _, t := range targets {

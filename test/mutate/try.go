@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/test/internal/breaks"
 )
 
-// outcome is what became of a mutant.
 type outcome string
 
 const (
@@ -29,7 +28,6 @@ const (
 	unbuilt  outcome = "does not compile"
 )
 
-// stage is a program that may notice a mutant.
 type stage struct {
 	folder string
 	name   string // the folder, and which of its tests
@@ -41,8 +39,7 @@ type stage struct {
 	reaches map[int]bool
 }
 
-// stages are the tests to run, and seeds of the simulator and states of the explorer's worlds. Slow
-// tests of a package are a stage of their own.
+// Slow tests of a package are a stage of their own.
 func stages(seeds int) []*stage {
 	var list []*stage
 	for _, s := range []struct{ folder, run, skip string }{
@@ -87,8 +84,8 @@ func stages(seeds int) []*stage {
 	})
 }
 
-// concerns says whether a stage may notice a mutant of a file. The attacher is a process of its own,
-// without part in the controller's decisions; and so is the sandbox's disk service.
+// The attacher is a process without part in the controller's decisions; the same holds for the disk
+// service.
 func (s *stage) concerns(file string) bool {
 	for _, apart := range []string{"controller/attacher", "test/sandbox/disk"} {
 		if strings.HasPrefix(s.folder, apart) != strings.HasPrefix(file, apart) {
@@ -98,19 +95,16 @@ func (s *stage) concerns(file string) bool {
 	return true
 }
 
-// pure says whether a stage's tests depend on no clock.
+// A pure stage depends on no clock.
 func (s *stage) pure() bool {
 	return s.name == "controller/attacher TestScenarios" || strings.HasPrefix(s.folder, "test/sim") || slices.ContainsFunc(targets, func(t target) bool { return t.folder == s.folder && t.files == nil })
 }
 
-// lab builds and runs tests with a mutant in the code.
 type lab struct {
 	root, dir string
 	stages    []*stage
 }
 
-// prepare builds the stages with all switched mutants in the code, and runs them with
-// none on: they must pass.
 func (l *lab) prepare(codes []*code, c *breaks.Checker) error {
 	files := map[string]string{}
 	for _, of := range codes {
@@ -142,7 +136,6 @@ func (l *lab) prepare(codes []*code, c *breaks.Checker) error {
 	return nil
 }
 
-// survey runs a stage with no mutant on, and notes its reach and its time.
 func (l *lab) survey(s *stage) error {
 	reached := filepath.Join(l.dir, "reached")
 	if err := os.RemoveAll(reached); err != nil {
@@ -173,7 +166,6 @@ func (l *lab) survey(s *stage) error {
 	return nil
 }
 
-// try returns a mutant's fate, and the stage that noticed it.
 func (l *lab) try(m mutant) (outcome, string, error) {
 	if m.form == fixed {
 		return l.alone(m)
@@ -193,7 +185,6 @@ func (l *lab) try(m mutant) (outcome, string, error) {
 	return survived, "", nil
 }
 
-// order lists the stages: the mutant's own package, then the quickest first.
 func (l *lab) order(m mutant) []*stage {
 	list := slices.DeleteFunc(slices.Clone(l.stages), func(s *stage) bool { return !s.concerns(m.file) })
 	own := func(s *stage) int {
@@ -206,13 +197,13 @@ func (l *lab) order(m mutant) []*stage {
 	return list
 }
 
-// patience is how much of a processor's time a stage may take: a mutant may never end.
+// patience is in processor time: a mutant may never end.
 func (l *lab) patience(s *stage) time.Duration { return 2*time.Second + 5*s.took }
 
-// idling is how many times that it may take with the processor for others.
+// idling is the factor for a processor that others use.
 const idling = 20
 
-// alone tries a mutant that can't be switched: all that is reached from its package.
+// alone runs all that is reached from the package of a mutant that can't be switched.
 func (l *lab) alone(m mutant) (outcome, string, error) {
 	source, err := os.ReadFile(filepath.Join(l.root, m.file))
 	if err != nil {
@@ -256,13 +247,11 @@ func (l *lab) build(s *stage, name, overlay string) (string, error) {
 	return binary, nil
 }
 
-// memory bounds what a process may take, in KiB of addresses: a mutant may collect
-// without an end.
+// memory is in KiB of addresses: a mutant may collect without an end.
 const memory = 8 << 20
 
 var errNoticed = errors.New("noticed")
 
-// run runs a stage with a mutant on, and returns the test that noticed it.
 func (l *lab) run(s *stage, binary string, id int, reached string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), idling*patience)
 	defer cancel()
@@ -287,7 +276,6 @@ func (l *lab) run(s *stage, binary string, id int, reached string, patience time
 	return "", nil
 }
 
-// spent says whether a process was ended for the processor's time that it took.
 func spent(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {
@@ -299,7 +287,6 @@ func spent(err error) bool {
 
 var failLine = regexp.MustCompile(`--- FAIL: (\S+)`)
 
-// failed names the test that failed, and of its parts the first.
 func failed(out string) string {
 	if match := failLine.FindAllStringSubmatch(out, 2); match != nil {
 		return match[len(match)-1][1]

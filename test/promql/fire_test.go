@@ -26,8 +26,7 @@ const (
 	publish = `csi_sidecar_operations_seconds_count{driver_name="d", method_name="/csi.v1.Controller/ControllerPublishVolume", grpc_status_code=`
 )
 
-// situations are what each alert is about, and what it must not be taken for:
-// series from the first minute of an hour to its last, as promtool writes them.
+// The series cover an hour, as promtool writes them.
 func situations() map[string]struct{ fires, silent []string } {
 	return map[string]struct{ fires, silent []string }{
 		"MoorageControllerAbsent": {[]string{`moorage_volumes 1x60`}, []string{`moorage_build_info{version="1"} 1x60`}},
@@ -56,7 +55,6 @@ func situations() map[string]struct{ fires, silent []string } {
 			[]string{`moorage_webhook_requests_total{path="/healthz", code="500"} 0+1x60`, `moorage_webhook_requests_total{path="/mutate/pod", code="200"} 0+9x60`}},
 		"MoorageWebhookSlow": {[]string{`moorage_webhook_request_duration_seconds_bucket{path="/mutate/pod", le="1"} 0+1x60`, `moorage_webhook_request_duration_seconds_bucket{path="/mutate/pod", le="4"} 0+9x60`, `moorage_webhook_request_duration_seconds_bucket{path="/mutate/pod", le="+Inf"} 0+9x60`},
 			[]string{`moorage_webhook_request_duration_seconds_bucket{path="/mutate/pod", le="1"} 0+9x60`, `moorage_webhook_request_duration_seconds_bucket{path="/mutate/pod", le="+Inf"} 0+9x60`}},
-		// The hour is the first of the epoch.
 		"MoorageCertificateEnds": {[]string{`moorage_webhook_certificate_expiry_timestamp_seconds 604000x60`}, []string{`moorage_webhook_certificate_expiry_timestamp_seconds 9999999x60`, `moorage_extender_certificate_expiry_timestamp_seconds 9999999x60`}},
 		"MoorageSchedulerCertificateEnds": {[]string{`moorage_extender_client_certificate_expiry_timestamp_seconds{client="system:kube-scheduler", pod="a"} 604000x60`},
 			// Another replica has seen the renewed one.
@@ -66,9 +64,9 @@ func situations() map[string]struct{ fires, silent []string } {
 		"MoorageTruthDiffers":   {[]string{`moorage_truth_differences{code="Unaccounted"} 1x60`}, []string{`moorage_truth_differences{code="Unaccounted"} 1x40 0 1x19`}},
 		"MoorageNodeCutOff":     {[]string{`moorage_nodes_cut_off{node="n1", driver="d", pod="a"} 1x60`, `moorage_nodes_cut_off{node="n1", driver="d", pod="b"} 1x60`}, []string{`moorage_nodes_cut_off{node="n1", driver="d", pod="a"} _x20 1x40`}},
 		"MoorageUnexplainedUse": {[]string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x60`}, []string{`moorage_volumes_in_use_unexplained{node="n1", pod="a"} 2x50 0 2x9`}},
-		// For a moment while a volume is staged or unstaged it is no fault.
+		// While a volume is staged or unstaged, a moment of this is no fault.
 		"MoorageForgottenStagingPath": {[]string{`moorage_node_forgotten_volumes{node="n1"} 1x60`}, []string{`moorage_node_forgotten_volumes{node="n1"} 1x50 0 1x9`}},
-		// A forgotten one is told by the alert above. What a moorage-node has said that looks no more may be old.
+		// A forgotten volume has the alert above. The words of a stopped moorage-node may be old.
 		"MoorageMountWithoutPod": {[]string{`moorage_node_volumes_without_pod{node="n1", pod="a"} 2x60`, `moorage_node_forgotten_volumes{node="n1"} 1x60`, `moorage_node_last_look_timestamp_seconds{node="n1"} 0+60x60`},
 			[]string{`moorage_node_volumes_without_pod{node="n1", pod="a"} 1x60`, `moorage_node_forgotten_volumes{node="n1"} 1x60`, `moorage_node_last_look_timestamp_seconds{node="n1"} 0+60x60`,
 				`moorage_node_volumes_without_pod{node="n2", pod="a"} 1x60`, `moorage_node_forgotten_volumes{node="n2"} 0x60`, `moorage_node_last_look_timestamp_seconds{node="n2"} 60x60`}},
@@ -84,7 +82,6 @@ func situations() map[string]struct{ fires, silent []string } {
 	}
 }
 
-// Each alert fires where it should, and only there: by Prometheus' own engine.
 func TestAlertsFire(t *testing.T) {
 	raw, err := os.ReadFile(chart)
 	if err != nil {
@@ -117,8 +114,6 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// fires says whether a rule's expression holds at the end of the hour, and has
-// held for as long as the rule wants.
 func fires(t *testing.T, engine *promql.Engine, rule rulefmt.Rule, lines []string) bool {
 	t.Helper()
 	series := load(t, lines)
@@ -145,7 +140,6 @@ func fires(t *testing.T, engine *promql.Engine, rule rulefmt.Rule, lines []strin
 	return true
 }
 
-// memory is a storage with a sample a minute.
 type memory []storage.Series
 
 func load(t *testing.T, lines []string) memory {
@@ -165,7 +159,6 @@ func load(t *testing.T, lines []string) memory {
 	return out
 }
 
-// Querier implements storage.Queryable.
 func (m memory) Querier(int64, int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 		found := &set{at: -1}
@@ -178,26 +171,20 @@ func (m memory) Querier(int64, int64) (storage.Querier, error) {
 	}}, nil
 }
 
-// set is what a query has found.
 type set struct {
 	series []storage.Series
 	at     int
 }
-
-// The methods of a storage.SeriesSet.
 
 func (s *set) Next() bool                        { s.at++; return s.at < len(s.series) }
 func (s *set) At() storage.Series                { return s.series[s.at] }
 func (s *set) Err() error                        { return nil }
 func (s *set) Warnings() annotations.Annotations { return nil }
 
-// sample is a float at a time.
 type sample struct {
 	milliseconds int64
 	value        float64
 }
-
-// The methods of a chunks.Sample.
 
 func (s sample) T() int64                      { return s.milliseconds }
 func (s sample) ST() int64                     { return 0 }

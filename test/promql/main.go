@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command promql reads the chart's alerts and its dashboard, parses their
-// expressions with Prometheus' own parser, and prints the names of the metrics
-// they ask for. It has a module of its own, as Prometheus has many dependencies.
+// Command promql parses the alerts and the dashboard of the chart with Prometheus' own parser, and prints
+// the names of their metrics. Its module is separate, since Prometheus has many dependencies.
 package main
 
 import (
@@ -36,7 +35,6 @@ func main() {
 	}
 }
 
-// run returns the sorted names of the metrics that alerts and dashboard ask for.
 func run(alerts, dashboard string) ([]string, error) {
 	first, err := ofAlerts(alerts)
 	if err != nil {
@@ -49,8 +47,7 @@ func run(alerts, dashboard string) ([]string, error) {
 	return metrics(append(first, second...))
 }
 
-// ofAlerts returns the expressions of a file of rules, which must be one that
-// Prometheus loads.
+// The file must be one that Prometheus loads.
 func ofAlerts(file string) ([]string, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -69,8 +66,6 @@ func ofAlerts(file string) ([]string, error) {
 	return out, nil
 }
 
-// ofDashboard returns the expressions of a Grafana dashboard, with its variables
-// filled in.
 func ofDashboard(file string) ([]string, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -97,7 +92,6 @@ func ofDashboard(file string) ([]string, error) {
 	return out, nil
 }
 
-// metrics returns the sorted names of the metrics in expressions.
 func metrics(expressions []string) ([]string, error) {
 	found := map[string]bool{}
 	p := parser.NewParser(parser.Options{})

@@ -18,7 +18,6 @@ func TestExpressionsAreParsedAndTheirMetricsFound(t *testing.T) {
 	}
 }
 
-// Prometheus loads the chart's rules, and can answer its dashboard.
 func TestTheChartsExpressions(t *testing.T) {
 	names, err := run("../../charts/moorage/files/alerts.yaml", "../../charts/moorage/files/dashboard.json")
 	if err != nil {

@@ -22,14 +22,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// SeedsEnv is the variable that, set to "fresh", asks for seeds never tried.
+// SeedsEnv, set to "fresh", asks for seeds never tried.
 const SeedsEnv = "PROPTEST_SEEDS"
 
 const seedFlag = "rapid.seed"
 
-// Check is rapid.Check with the seed that follows from the test's name. A seed
-// on the command line (-rapid.seed) counts more. Serial: rapid's seed is a flag
-// of the process.
+// Check is rapid.Check with a seed from the test's name; -rapid.seed counts more. It is serial: rapid's
+// seed is a flag of the process.
 func Check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	if given := flag.Lookup(seedFlag).Value.String(); given == "0" && os.Getenv(SeedsEnv) != "fresh" {
@@ -39,7 +38,7 @@ func Check(t *testing.T, property func(*rapid.T)) {
 	rapid.Check(t, property)
 }
 
-// Seed is the seed of a test of a name: never 0, which rapid takes for none.
+// Seed is never 0, which rapid takes for none.
 func Seed(test string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(test)) // a hash takes anything
@@ -53,9 +52,8 @@ func set(t *testing.T, seed string) {
 	}
 }
 
-// Bytes draws up to most bytes for a test that makes a history of them. Those that
-// rapid draws one by one shrink well, but are nearly all small, so that a history seldom
-// has several rare events: of four lists, three are drawn evenly from a seed.
+// Bytes draws up to most bytes. Bytes that rapid draws singly shrink well, but are nearly all small, so
+// that rare events seldom meet: three of four lists are drawn evenly from a seed.
 func Bytes(t *rapid.T, most int) []byte {
 	n := rapid.IntRange(0, most).Draw(t, "length")
 	seed := rapid.Uint64().Draw(t, "seed")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sample makes the few facts that tests of tickets are about: a node of two
-// slots, another one, and three disks with their claims.
+// Package sample makes facts for tests of tickets: a node of two slots, another node, and three disks with
+// their claims.
 package sample
 
 import (
@@ -12,10 +12,9 @@ import (
 
 const Driver = "d"
 
-// Now is when all of it is so.
 var Now = time.Unix(1000, 0)
 
-// Ledger is a ledger with Ready nodes n1, of two slots, and n2, and disks a, b and c.
+// Ledger has Ready nodes n1, of two slots, and n2, and disks a, b and c.
 func Ledger(events ...ledger.Event) *ledger.Ledger {
 	l := ledger.New()
 	all := []ledger.Event{
@@ -34,7 +33,6 @@ func Ledger(events ...ledger.Event) *ledger.Ledger {
 	return l
 }
 
-// Pod is a pod of namespace s, with volumes of claims.
 func Pod(name string, node ledger.NodeName, claims ...string) ledger.Pod {
 	p := ledger.Pod{UID: "uid-" + name, Version: "1", Namespace: "s", Name: name, Node: node}
 	for _, c := range claims {
@@ -43,7 +41,6 @@ func Pod(name string, node ledger.NodeName, claims ...string) ledger.Pod {
 	return p
 }
 
-// Ticket is a ticket of namespace s that is not decided on.
 func Ticket(name, node string, typ ledger.TicketType, claims ...string) ledger.Ticket {
 	t := ledger.Ticket{ID: ledger.TicketID{Namespace: "s", Name: "uid-" + name}, UID: "t-" + name, Version: "1", Type: typ, Node: ledger.NodeName(node)}
 	for _, c := range claims {

@@ -12,14 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bootstrapLabel marks the roles and bindings that the API server makes itself.
 const bootstrapLabel = "kubernetes.io/bootstrapping=rbac-defaults"
 
-// createAccounts creates the service accounts of kube-controller-manager's
-// controllers: those that the API server's own bindings name. A
-// kube-controller-manager that finds none asks three times more for each, at its
-// client's 20 requests a second, before it starts any controller; in a cluster
-// that is older than a minute they are there.
+// A kube-controller-manager without its accounts asks three times more for each, at 20 requests a second,
+// before it starts any controller.
 func (c *Cluster) createAccounts(ctx context.Context) error {
 	bindings, err := c.client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: bootstrapLabel})
 	if err != nil {
@@ -38,8 +34,6 @@ func (c *Cluster) createAccounts(ctx context.Context) error {
 	return nil
 }
 
-// accountsIn lists the service accounts of a namespace that bindings name, each
-// once.
 func accountsIn(bindings []rbacv1.ClusterRoleBinding, namespace string) []*corev1.ServiceAccount {
 	var accounts []*corev1.ServiceAccount
 	seen := map[string]bool{}

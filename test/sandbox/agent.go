@@ -23,15 +23,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/internal/link"
 )
 
-// moorageNode is the service account and the command of moorage-node.
 const moorageNode = "moorage-node"
 
-// MoorageNode is the name of a node's moorage-node among the components. It lives apart
-// from the node's process, as a pod outlives its kubelet.
+// MoorageNode's component lives apart from the node's process, as a pod outlives its kubelet.
 func MoorageNode(node string) string { return moorageNode + "-" + node }
 
-// agentComponent is a node's moorage-node. It reads that node's kubelet's folder and the mount table of
-// the node's CSI plugin. It looks every second, since the kernel does not report changed files.
+// It looks every second, since the kernel does not report changed files.
 func agentComponent(s *site, node string) component {
 	root := filepath.Join(s.nodes, node)
 	return realAgent(s, component{
@@ -46,7 +43,6 @@ func agentComponent(s *site, node string) component {
 	})
 }
 
-// agents lists the moorage-nodes, none where the shape has none.
 func agents(s *site) []component {
 	var list []component
 	for i := range s.options.Nodes {
@@ -57,8 +53,7 @@ func agents(s *site) []component {
 	return list
 }
 
-// linkAgents opens the moorage-nodes' connections to the API server. Their identities there need their
-// Nodes.
+// The identities need their Nodes.
 func (s *site) linkAgents() error {
 	for _, agent := range agents(s) {
 		l, err := link.Open("127.0.0.1:0", s.apiAddr)
@@ -70,7 +65,6 @@ func (s *site) linkAgents() error {
 	return nil
 }
 
-// startAgents starts the moorage-nodes and waits for each one's report.
 func (c *Cluster) startAgents(ctx context.Context) error {
 	for _, agent := range agents(c.site) {
 		if err := c.identify(ctx, agent); err != nil {
@@ -94,7 +88,6 @@ func (c *Cluster) startAgents(ctx context.Context) error {
 	})
 }
 
-// identify writes a moorage-node's kubeconfig.
 func (c *Cluster) identify(ctx context.Context, agent component) error {
 	token, err := c.NodeToken(ctx, agent.node)
 	if err != nil {
@@ -103,8 +96,6 @@ func (c *Cluster) identify(ctx context.Context, agent component) error {
 	return WriteKubeconfig(c.site.kubeconfig(agent.name), "https://"+c.site.links[agent.name].Addr(), c.site.authority.PEM, token)
 }
 
-// NodeToken makes a token of moorage-node's service account for a Node, as the API server makes it for
-// a pod there, for the policies.
 func (c *Cluster) NodeToken(ctx context.Context, name string) (string, error) {
 	node := c.view.Node(name)
 	if node == nil {
@@ -121,25 +112,22 @@ func (c *Cluster) NodeToken(ctx context.Context, name string) (string, error) {
 	return token.Status.Token, nil
 }
 
-// Identify gives a node's moorage-node a token for the Node that there is now, as its DaemonSet's
-// next pod has it. It is read when moorage-node starts.
+// The new token is read when moorage-node starts.
 func (c *Cluster) Identify(ctx context.Context, node string) error {
 	return c.identify(ctx, agentComponent(c.site, node))
 }
 
-// KubeletFolder is the folder of a node's kubelet, its --root-dir. It stays when the node is
-// killed.
+// KubeletFolder is a kubelet's --root-dir. It stays when the node is killed.
 func (c *Cluster) KubeletFolder(node string) string { return filepath.Join(c.site.nodes, node) }
 
-// StagingPath is where a kubelet stages a volume of the driver that has a file system,
-// below its folder (k8s.io/kubernetes pkg/volume/csi/csi_attacher.go makeDeviceMountPath).
+// StagingPath is where a kubelet stages a file system, below its folder (k8s.io/kubernetes
+// pkg/volume/csi/csi_attacher.go makeDeviceMountPath).
 func StagingPath(handle string) string {
 	return fmt.Sprintf("plugins/kubernetes.io/csi/%s/%x/globalmount", DriverName, sha256.Sum256([]byte(handle)))
 }
 
-// Unstage takes down a volume that a node has staged and its kubelet has forgotten, like a person at
-// the machine: it has the driver unstage it, and removes the kubelet's record. The path is the path in
-// its NodeMountReport, below the kubelet's folder.
+// Unstage works like a person at the machine: the driver unstages the volume, and the kubelet's record is
+// removed. The path is that of its NodeMountReport.
 func (c *Cluster) Unstage(ctx context.Context, node, handle, staging string) error {
 	if err := c.isNode(node); err != nil {
 		return err

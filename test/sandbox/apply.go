@@ -33,11 +33,9 @@ import (
 //go:embed manifests
 var ownManifests embed.FS
 
-// fieldManager names the sandbox in server-side apply.
 const fieldManager = "moorage-sandbox"
 
-// isApplied says whether a kind makes sense here. The rest of Moorage's manifests (Deployments,
-// Services, certificates, …) describe how its processes are run, and the sandbox runs them itself.
+// The sandbox runs Moorage's processes itself, without Deployments, Services and certificates.
 func isApplied(kind string) bool {
 	switch kind {
 	case "CustomResourceDefinition", "Namespace", "ServiceAccount", "PriorityClass", "CSIDriver", "StorageClass",
@@ -51,19 +49,16 @@ func isApplied(kind string) bool {
 	return false
 }
 
-// VolumesAttachedPolicy is the policy, with its binding, by which only Moorage's controller writes
-// volumesAttached. The controller creates the binding.
+// VolumesAttachedPolicy lets only Moorage's controller write volumesAttached. The controller creates the
+// binding.
 const VolumesAttachedPolicy = "moorage-volumes-attached"
 
-// fenceRole is what the controller may do where it makes NetworkFences, and its binding.
 const fenceRole = "moorage-controller-network-fences"
 
-// belongs says whether an object of Moorage's manifests is installed in a cluster.
 func belongs(o *unstructured.Unstructured, shape Shape) bool {
 	return o.GetName() != fenceRole || shape.NetworkFences
 }
 
-// applier puts manifests into the API server.
 type applier struct {
 	client dynamic.Interface
 	mapper *restmapper.DeferredDiscoveryRESTMapper
@@ -73,8 +68,6 @@ func newApplier(client kubernetes.Interface, dyn dynamic.Interface) *applier {
 	return &applier{client: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))}
 }
 
-// readManifests decodes every YAML file of a file system, those of the
-// definitions of resources first and namespaces next.
 func readManifests(files fs.FS) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -129,8 +122,6 @@ func decode(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// apply writes one object with server-side apply, and returns when its kind can
-// be used if it defines one.
 func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		mapping, err := a.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
@@ -162,8 +153,7 @@ func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error
 	return nil
 }
 
-// redirectWebhooks makes the API server call the webhook process at its
-// address, since there are no Services here: same path, our authority.
+// There are no Services here: the API server calls the webhook process by its address, with our authority.
 func redirectWebhooks(o *unstructured.Unstructured, addr string, ca []byte) error {
 	if kind := o.GetKind(); kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration" {
 		return nil

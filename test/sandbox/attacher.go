@@ -10,24 +10,17 @@ import (
 	"path/filepath"
 )
 
-// AttacherEnv names the environment variable that says which attacher to use
-// if the options don't.
+// AttacherEnv is the environment variable with the attacher, if the options name none.
 const AttacherEnv = "MOORAGE_SANDBOX_ATTACHER"
 
-// Attachers that options take by name. Anything else is the path of a
-// csi-attacher binary.
+// Anything else is the path of a csi-attacher binary.
 const (
-	// StockAttacher is the csi-attacher beside the executable.
-	StockAttacher = "stock"
-	// MoorageAttacher is moorage-attacher, in every scenario.
+	StockAttacher   = "stock"
 	MoorageAttacher = "moorage"
 )
 
-// choice is what the options or the environment say of the attacher.
 func (o Options) choice() string { return cmp.Or(o.Attacher, os.Getenv(AttacherEnv)) }
 
-// AttacherPath is the csi-attacher binary that these options lead to, or an
-// error that says where to get one.
 func (o Options) AttacherPath() (string, error) {
 	path := o.choice()
 	if path == "" || path == StockAttacher || path == MoorageAttacher {
@@ -46,7 +39,6 @@ func (o Options) AttacherPath() (string, error) {
 	return path, nil
 }
 
-// attacherComponent is the attacher that the cluster begins with.
 func attacherComponent(s *site) component {
 	if s.options.MoorageAttacher || s.options.ownAttacher {
 		return moorageAttacher(s)
@@ -62,7 +54,6 @@ func stockAttacher(s *site) component {
 	return c
 }
 
-// moorageAttacher takes external-attacher's place: its name, rights and flags.
 func moorageAttacher(s *site) component {
 	return component{
 		name: Attacher, command: "moorage-attacher", binary: s.options.OwnAttacher,
@@ -80,8 +71,7 @@ func attacherArgs(s *site) []string {
 
 func attacherIdentity() *Identity { return new(serviceAccount(driverNamespace, "csi-attacher")) }
 
-// UseAttacher kills the attacher in the middle of its work, and starts Moorage's or the stock one in
-// its place.
+// UseAttacher kills the attacher in the middle of its work, and starts the other attacher.
 func (c *Cluster) UseAttacher(ctx context.Context, moorage bool) error {
 	if err := c.Kill(ctx, Attacher); err != nil {
 		return err

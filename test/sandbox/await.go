@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// awaitListener waits for a listener on a loopback address.
 func awaitListener(ctx context.Context, addr string) error {
 	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -27,9 +26,8 @@ func awaitListener(ctx context.Context, addr string) error {
 	})
 }
 
-// awaitServed waits until resources can be listed, which is a moment after their
-// definitions are established. An informer that comes earlier tries again only
-// a second later.
+// Resources are listed a moment after their definitions are established. An earlier informer tries again
+// only a second later.
 func (c *Cluster) awaitServed(ctx context.Context, resources ...schema.GroupVersionResource) error {
 	for _, resource := range resources {
 		var last error
@@ -44,14 +42,11 @@ func (c *Cluster) awaitServed(ctx context.Context, resources ...schema.GroupVers
 	return nil
 }
 
-// awaitSchedulable waits until no node has a taint that keeps pods away.
 func (c *Cluster) awaitSchedulable(ctx context.Context) error {
 	return c.view.Await(ctx, func() error { return c.eachNode(c.nodeSchedulable) })
 }
 
-// awaitMoorage waits until the webhook serves (it fails open: a pod that came
-// earlier would not be stamped), and controller and scheduler hold
-// their leases.
+// The webhook fails open: a pod that came earlier would not be stamped.
 func (c *Cluster) awaitMoorage(ctx context.Context) error {
 	if err := awaitListener(ctx, c.site.webhookAddr); err != nil {
 		return err
@@ -79,7 +74,6 @@ func (c *Cluster) nodeNames() []string {
 	return names
 }
 
-// eachNode returns the first complaint about a node.
 func (c *Cluster) eachNode(check func(name string) error) error {
 	for _, name := range c.nodeNames() {
 		if err := check(name); err != nil {
@@ -89,7 +83,6 @@ func (c *Cluster) eachNode(check func(name string) error) error {
 	return nil
 }
 
-// nodeReady reports what a node's kubelet still lacks.
 func (c *Cluster) nodeReady(name string) error {
 	node, csi := c.view.Node(name), c.view.CSINode(name)
 	switch {
@@ -108,7 +101,6 @@ func (c *Cluster) nodeReady(name string) error {
 	return errors.New("has not registered driver " + DriverName)
 }
 
-// nodeSchedulable reports a taint that keeps pods away.
 func (c *Cluster) nodeSchedulable(name string) error {
 	node := c.view.Node(name)
 	if node == nil {
@@ -120,7 +112,6 @@ func (c *Cluster) nodeSchedulable(name string) error {
 	return nil
 }
 
-// IsReady says whether a node's condition Ready is True.
 func IsReady(node *corev1.Node) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

@@ -37,18 +37,15 @@ type Cluster struct {
 	mu      sync.Mutex
 	touched bool            // a component was killed, paused or cut off
 	off     map[string]bool // nodes that are switched off
-	second  map[string]bool // machines that have registered by the name of another one
+	second  map[string]bool // machines that have registered by another machine's name
 	keep    bool            // the folder is kept for reading
 	stopped bool
 }
 
-// ErrStopped is the cause of the end of a cluster's observers.
 var ErrStopped = errors.New("the sandbox is stopped")
 
-// Start starts a cluster and returns once every node is Ready and has its
-// driver registered. When it fails, or ctx ends first, no process is left. A
-// failure names the log to read, and the folder with the logs is kept for a day.
-// The cluster lives until Stop, not until ctx ends.
+// Start returns once every node is Ready with its driver. If it fails, no process is left, and the folder
+// with the logs is kept for a day. The cluster lives until Stop, not until ctx ends.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("sandbox options: %w", err)
@@ -78,15 +75,13 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// KeepLogs makes Stop keep the cluster's folder for a day.
 func (c *Cluster) KeepLogs() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keep = true
 }
 
-// Stop kills every process of the cluster and removes its folder, unless it is kept: by request, or
-// because a component died. Stopping twice is not an error.
+// Stop keeps the folder if it was asked to, or if a component died. A second Stop is no error.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	if c.stopped {
@@ -115,53 +110,40 @@ func (c *Cluster) Stop() error {
 	return nil
 }
 
-// Dir is the cluster's folder. Its logs are in the folder logs in it.
+// Dir is the cluster's folder, with the logs in logs.
 func (c *Cluster) Dir() string { return c.folder.path }
 
-// Shape is what the cluster was started with.
 func (c *Cluster) Shape() Shape { return c.options.Shape }
 
-// Kubeconfig is the path of a kubeconfig with all rights, for any client.
 func (c *Cluster) Kubeconfig() string { return c.site.adminKubeconfig() }
 
-// Client is a clientset with all rights and without a request limit.
+// Client has all rights and no request limit.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Dynamic is the same for resources without Go types.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// RESTConfig returns a copy of what Client uses.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
-// View is the observer of the cluster.
 func (c *Cluster) View() *View { return c.view }
 
-// AuditLog is the path of the API server's audit log.
 func (c *Cluster) AuditLog() string { return c.site.AuditLog() }
 
-// SigningKey is the file of the key that service accounts' tokens are signed with.
 func (c *Cluster) SigningKey() string { return c.site.signingKey }
 
-// CSISocket is where the controller part of the driver serves, to sidecars as to others.
 func (c *Cluster) CSISocket() string { return c.site.csiSocket }
 
-// DiskURL is the admin API of the disk service.
 func (c *Cluster) DiskURL() string { return "http://" + c.site.diskAddr }
 
-// Disk is a client of the disk service.
 func (c *Cluster) Disk() diskclient.Client { return diskclient.Client{BaseURL: c.DiskURL()} }
 
-// Failed is closed when a component ended without being asked to, and didn't
-// come back.
+// Failed is closed when a component ended unasked and didn't come back.
 func (c *Cluster) Failed() <-chan struct{} { return c.procs.Failed() }
 
-// Failure says which component that was, and where its log is.
 func (c *Cluster) Failure() error { return c.explain(c.procs.Failure()) }
 
-// CPU is the processor time of the cluster's processes so far, ended ones included.
+// CPU is the processor time of all processes so far, also of ended processes.
 func (c *Cluster) CPU() time.Duration { return c.procs.CPU() }
 
-// connect makes the administrator's clients.
 func (c *Cluster) connect() error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
@@ -183,8 +165,6 @@ func (c *Cluster) connect() error {
 	return nil
 }
 
-// explain adds what a component's death doesn't say itself: the end of its
-// log, and whether the disk is full.
 func (c *Cluster) explain(err error) error {
 	var exit *supervise.ExitError
 	if !errors.As(err, &exit) {
@@ -196,5 +176,4 @@ func (c *Cluster) explain(err error) error {
 	return fmt.Errorf("%w\n%s", err, indent(tail(exit.Log, explainLines)))
 }
 
-// explainLines is how much of a dead component's log an error carries.
 const explainLines = 15

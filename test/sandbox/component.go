@@ -25,40 +25,27 @@ const (
 	MoorageWebhook    = "moorage-webhook"
 )
 
-// NodeName is the name of the i-th node, counted from 1.
+// NodeName counts from 1.
 func NodeName(i int) string { return fmt.Sprintf("worker-%d", i) }
 
-// component is one process of a cluster, as data.
 type component struct {
-	// name of the process.
 	name string
-	// command is the multi-call binary's command, the name if empty.
-	command string
-	// binary is set for a process that is not part of the multi-call binary.
-	binary string
-	// identity is how it talks to the API server; nil means it does not.
+	// command is the multi-call binary's command; the name if empty.
+	command  string
+	binary   string
 	identity *Identity
-	// args are its flags. The kubeconfig that belongs to identity is where
-	// site.kubeconfig says.
-	args []string
-	// node is set for a process that acts for a Node, by a token that is made once the
-	// Node is there.
-	node string
-	// restart says that it is started again when it exits, as a kubelet would
-	// do with the container that it is in a real cluster.
+	args     []string
+	node     string
+	// It is started again when it exits, like a container.
 	restart bool
 	// machine is the socket of the machine that the process joins; empty: none.
-	machine string
-	// cloneflags make namespaces for the process at its start.
+	machine    string
 	cloneflags uintptr
-	// env is added to the environment.
-	env []string
+	env        []string
 }
 
-// commandName is the multi-call binary's command for the component.
 func (c component) commandName() string { return cmp.Or(c.command, c.name) }
 
-// spec is the process that a component becomes.
 func (c component) spec(s *site) supervise.Spec {
 	path, args := c.binary, c.args
 	if path == "" {
@@ -75,7 +62,6 @@ func (c component) spec(s *site) supervise.Spec {
 	}
 }
 
-// executable is the multi-call binary of a command.
 func (o Options) executable(command string) string {
 	switch command {
 	case APIServer, ControllerManager, Scheduler:
@@ -86,18 +72,14 @@ func (o Options) executable(command string) string {
 	return o.Executable
 }
 
-// nodeCommand is the command that runs a node.
 const nodeCommand = "node"
 
-// ComponentCommand is the hidden command of the multi-call binary that runs one component: its first
-// argument names the component, the others are the component's own.
+// ComponentCommand is the hidden command of the multi-call binary: the first argument names the component,
+// the others are its own.
 const ComponentCommand = "component"
 
-// logPath is where a component's output goes.
 func (s *site) logPath(name string) string { return filepath.Join(s.logs, name+".log") }
 
-// checkComponents reports a command that the mode needs and the multi-call
-// binary doesn't have.
 func (s *site) checkComponents() error {
 	for _, c := range s.components() {
 		if c.binary == "" && s.options.Components != nil && !slices.Contains(s.options.Components, c.commandName()) {
@@ -107,8 +89,6 @@ func (s *site) checkComponents() error {
 	return nil
 }
 
-// identities lists who needs a token: every component that talks to the API
-// server, by component name.
 func identities(components []component) map[string]Identity {
 	out := map[string]Identity{}
 	for _, c := range components {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// testSite prepares a cluster of a mode without starting anything.
 func testSite(t *testing.T, mode Mode) *site {
 	t.Helper()
 	o := Options{Shape: DefaultShape(), Executable: "/bin/moorage-sandbox", Attacher: "/bin/csi-attacher"}
@@ -75,8 +74,7 @@ func TestModesDifferInWhoSchedulesAndAttaches(t *testing.T) {
 	}
 }
 
-// Where the control plane is tuned, the request limits of all who schedule and attach are the same
-// in each mode but for Moorage's controller, and who leads by a Lease leads by one of one length.
+// Except for Moorage's controller, request limits and Leases' lengths are the same in each mode.
 func TestTheTunedControlPlaneIsTheSameInEachMode(t *testing.T) {
 	for _, mode := range []Mode{Standalone, UpstreamTuned} {
 		s := testSite(t, mode)

@@ -15,11 +15,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
 )
 
-// controlSocket is the name of the unix socket, in the cluster's folder, over
-// which other processes of the same user reach the cluster.
+// Other processes of the same user reach the cluster by this unix socket in its folder.
 const controlSocket = "control.sock"
 
-// Info is a running cluster as other processes see it.
 type Info struct {
 	Name       string             `json:"name"`
 	Dir        string             `json:"dir"`
@@ -30,10 +28,8 @@ type Info struct {
 	Processes  []supervise.Status `json:"processes"`
 }
 
-// FaultAction is something that can be done to a component or a node.
 type FaultAction string
 
-// The actions; see the methods of Cluster of the same names.
 const (
 	ActionKill     FaultAction = "kill"
 	ActionStart    FaultAction = "start"
@@ -46,13 +42,11 @@ const (
 	ActionHeal     FaultAction = "heal"
 )
 
-// faultRequest is the body of POST /fault.
 type faultRequest struct {
 	Action FaultAction `json:"action"`
 	Target string      `json:"target"`
 }
 
-// controlServer serves the control socket.
 type controlServer struct {
 	cluster *Cluster
 	server  *http.Server
@@ -76,11 +70,8 @@ func serveControl(c *Cluster) (*controlServer, error) {
 
 func (s *controlServer) close() { _ = s.server.Close() }
 
-// StopRequested receives a value when another process asks the cluster to
-// stop.
 func (c *Cluster) StopRequested() <-chan struct{} { return c.control.stop }
 
-// Info describes the cluster.
 func (c *Cluster) Info() Info {
 	info := Info{
 		Name: c.folder.name(), Dir: c.Dir(), Kubeconfig: c.Kubeconfig(), DiskURL: c.DiskURL(),
@@ -95,7 +86,6 @@ func (c *Cluster) Info() Info {
 	return info
 }
 
-// Do carries out a fault by name.
 func (c *Cluster) Do(ctx context.Context, action FaultAction, target string) error {
 	switch action {
 	case ActionKill:

@@ -4,14 +4,12 @@ package sandbox
 
 import "time"
 
-// CSIAddons is the component that stands in for csi-addons.
 const CSIAddons = "csi-addons"
 
-// csiAddons is the folder, beside the executable, of csi-addons' definitions, as its module
-// has them.
+// csiAddons is the folder, beside the executable, of csi-addons' definitions.
 const csiAddons = "csi-addons"
 
-// FenceTimeout is how long csi-addons waits for the driver; the real one waits three minutes.
+// FenceTimeout is csi-addons' wait for the driver; the real wait is three minutes.
 const FenceTimeout = 5 * time.Second
 
 func csiAddonsComponent(s *site) component {

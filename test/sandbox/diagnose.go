@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// diagnosisEvents, diagnosisCalls and diagnosisLog bound what a diagnosis
-	// quotes: the last events, the last calls of the disk service, and the last
-	// lines of each component that has something to say about volumes.
+	// The bounds of a diagnosis: its last events, last calls of the disk service, and last lines of each
+	// log about volumes.
 	diagnosisEvents = 25
 	diagnosisCalls  = 40
 	diagnosisLog    = 8
@@ -42,14 +41,12 @@ func (e *Env) Diagnose() string {
 	return b.String()
 }
 
-// diagnosis writes sections.
 type diagnosis struct {
 	w         io.Writer
 	view      *View
 	namespace string
 }
 
-// table writes a section of aligned columns, or nothing if there are no rows.
 func (d diagnosis) table(title string, rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -81,7 +78,6 @@ func (d diagnosis) pods() {
 	d.table("claims", rows)
 }
 
-// podReason is what a pod's conditions complain about.
 func podReason(pod *corev1.Pod) string {
 	var out []string
 	for _, c := range pod.Status.Conditions {

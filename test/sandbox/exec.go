@@ -13,8 +13,6 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// Exec runs a program in the first container of a pod of the scenario, as kubectl exec does, and
-// returns its output. It needs real nodes.
 func (e *Env) Exec(ctx context.Context, pod string, command ...string) (string, error) {
 	var printed strings.Builder
 	err := e.ExecInto(ctx, &printed, pod, command...)
@@ -24,7 +22,6 @@ func (e *Env) Exec(ctx context.Context, pod string, command ...string) (string, 
 	return printed.String(), nil
 }
 
-// ExecInto is Exec for a command whose output is read while it runs. It ends when ctx does.
 func (e *Env) ExecInto(ctx context.Context, printed io.Writer, pod string, command ...string) error {
 	request := e.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(e.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)

@@ -14,9 +14,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Exit ends the containers of a pod with exit code 0, like programs whose work is done: the nodes'
-// container runtime runs no programs. The kubelet finds out by itself, and follows the pod's
-// restartPolicy. The pod is in the state in which its containers ran.
+// Exit ends a pod's containers with exit code 0. The kubelet finds out by itself.
 func (c *Cluster) Exit(ctx context.Context, pod *corev1.Pod) error {
 	if err := c.isNode(pod.Spec.NodeName); err != nil {
 		return err
@@ -38,5 +36,4 @@ func (c *Cluster) Exit(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// runtimeSocket is where a node's container runtime listens, in the kubelet's folder.
 const runtimeSocket = "cri.sock"

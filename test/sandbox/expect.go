@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodsOf returns the scenario's pods with a label, oldest first.
 func (e *Env) PodsOf(key, value string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range e.View.Pods(e.Namespace) {
@@ -25,7 +24,6 @@ func (e *Env) PodsOf(key, value string) []*corev1.Pod {
 	return out
 }
 
-// Running returns nil when a pod of the scenario has phase Running.
 func (e *Env) Running(name string) error {
 	pod := e.View.Pod(e.Namespace, name)
 	switch {
@@ -39,7 +37,6 @@ func (e *Env) Running(name string) error {
 	return nil
 }
 
-// PodGone returns nil when a pod of the scenario does not exist.
 func (e *Env) PodGone(name string) error {
 	if pod := e.View.Pod(e.Namespace, name); pod != nil {
 		return fmt.Errorf("pod %s is still there, %s", name, pod.Status.Phase)
@@ -47,8 +44,7 @@ func (e *Env) PodGone(name string) error {
 	return nil
 }
 
-// Event returns the first event of an object in the scenario's namespace with
-// the reason and, in its message, the text; nil if there is none.
+// Event returns nil without a matching event.
 func (e *Env) Event(kind, name, reason, text string) *corev1.Event {
 	for _, event := range e.View.Events(e.Namespace) {
 		if event.InvolvedObject.Kind == kind && event.InvolvedObject.Name == name &&
@@ -59,8 +55,6 @@ func (e *Env) Event(kind, name, reason, text string) *corev1.Event {
 	return nil
 }
 
-// Handle returns the volume handle behind a claim of the scenario, or an error
-// while it isn't bound.
 func (e *Env) Handle(claim string) (string, error) {
 	c := e.View.Claim(e.Namespace, claim)
 	if c == nil {
@@ -73,20 +67,17 @@ func (e *Env) Handle(claim string) (string, error) {
 	return pv.Spec.CSI.VolumeHandle, nil
 }
 
-// UniqueName is what node.status calls a volume of the driver
-// (k8s.io/kubernetes pkg/volume/util.GetUniqueVolumeName and the CSI plugin's
-// volume name).
+// UniqueName is the volume's name in node.status (k8s.io/kubernetes pkg/volume/util.GetUniqueVolumeName and
+// the CSI plugin's volume name).
 func UniqueName(handle string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName("kubernetes.io/csi/" + DriverName + "^" + handle)
 }
 
-// InUse says whether a node's kubelet reports a volume in use.
 func (e *Env) InUse(node, handle string) bool {
 	n := e.View.Node(node)
 	return n != nil && slices.Contains(n.Status.VolumesInUse, UniqueName(handle))
 }
 
-// ReportedAttached says whether a volume is in a node's volumesAttached.
 func (e *Env) ReportedAttached(node, handle string) bool {
 	n := e.View.Node(node)
 	return n != nil && slices.ContainsFunc(n.Status.VolumesAttached, func(v corev1.AttachedVolume) bool {

@@ -17,31 +17,23 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
 )
 
-// Everyone stands for every component that talks to the API server.
 const Everyone = "all"
 
-// Processes lists the cluster's processes by name.
 func (c *Cluster) Processes() []supervise.Status { return c.procs.Status() }
 
-// Kill ends a component or a node with SIGKILL and returns once it is gone.
-// Killing a node ends its kubelet, its CSI node plugin and its containers; its
-// folder stays, as a disk would.
 func (c *Cluster) Kill(ctx context.Context, name string) error {
 	c.touch()
 	return c.procs.Kill(ctx, name)
 }
 
-// Terminate asks a component to end in peace, with SIGTERM, and kills it if it has not ended after
-// grace.
+// Terminate sends SIGTERM, and kills the component after grace.
 func (c *Cluster) Terminate(ctx context.Context, name string, grace time.Duration) error {
 	c.touch()
 	return c.procs.Terminate(ctx, name, grace)
 }
 
-// PowerOff switches a node's machine off: its processes end, and the disk
-// service is told, as a cloud knows which machines run. The node's mounts
-// end, and its attachments stay. A real node loses all unwritten
-// data of its file systems, and its devices until it boots.
+// PowerOff switches a node's machine off. The attachments stay. A real node loses all unwritten data, and
+// its devices.
 func (c *Cluster) PowerOff(ctx context.Context, node string) error {
 	if err := c.isNode(node); err != nil {
 		return err
@@ -71,7 +63,7 @@ func (c *Cluster) PowerOff(ctx context.Context, node string) error {
 	return nil
 }
 
-// PowerOn boots a node that was switched off, with nothing mounted. Its boot is another one.
+// PowerOn boots a node with another boot ID.
 func (c *Cluster) PowerOn(ctx context.Context, node string) error {
 	if !c.isOff(node) {
 		return fmt.Errorf("%s is not switched off", node)
@@ -100,15 +92,13 @@ func (c *Cluster) isNode(name string) error {
 	return nil
 }
 
-// isOff says whether a node is switched off.
 func (c *Cluster) isOff(node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.off[node]
 }
 
-// StartAgain starts a component or a node that was killed, with the same
-// command line. A node that was switched off needs PowerOn.
+// StartAgain uses the same command line. A node that was switched off needs PowerOn.
 func (c *Cluster) StartAgain(name string) error {
 	if c.isOff(name) {
 		return fmt.Errorf("%s is switched off: switch it on", name)
@@ -117,8 +107,6 @@ func (c *Cluster) StartAgain(name string) error {
 	return c.procs.Start(name)
 }
 
-// Upgrade kills a component of Kubernetes and starts it again from this binary, from any release before
-// (Options.ControlPlane, Options.Kubelets).
 func (c *Cluster) Upgrade(ctx context.Context, name string) error {
 	i := slices.IndexFunc(c.site.components(), func(p component) bool { return p.name == name })
 	if i < 0 {
@@ -135,8 +123,7 @@ func (c *Cluster) Upgrade(ctx context.Context, name string) error {
 	return c.StartAgain(name)
 }
 
-// StandBy starts a second replica of moorage-scheduler, which waits for the leader's Lease, and returns
-// its name. It has the first one's rights, configuration and connection to the API server.
+// StandBy starts a second moorage-scheduler, which waits for the Lease.
 func (c *Cluster) StandBy() (string, error) {
 	if !slices.Contains(c.Components(), MoorageScheduler) {
 		return "", fmt.Errorf("%s does not run here: nobody could stand by", MoorageScheduler)
@@ -147,9 +134,7 @@ func (c *Cluster) StandBy() (string, error) {
 	return second.name, c.procs.Launch(second.spec(c.site))
 }
 
-// AttachDetach kills kube-controller-manager and starts it again with its attach/detach controller
-// switched on or off, regardless of the mode: like a person who installs Moorage, removes it, or
-// upgrades the control plane carelessly.
+// AttachDetach restarts kube-controller-manager with its attach/detach controller on or off.
 func (c *Cluster) AttachDetach(ctx context.Context, on bool) error {
 	if err := c.Kill(ctx, ControllerManager); err != nil {
 		return err
@@ -165,18 +150,14 @@ func (c *Cluster) AttachDetach(ctx context.Context, on bool) error {
 	return c.StartAgain(ControllerManager)
 }
 
-// Pause stops a component or a node with SIGSTOP: its connections stay open without answers.
 func (c *Cluster) Pause(name string) error {
 	c.touch()
 	return c.procs.Pause(name)
 }
 
-// Resume lets a paused component or node go on where it stopped.
 func (c *Cluster) Resume(name string) error { return c.procs.Resume(name) }
 
-// Cut drops everything between a component (or Everyone) and the API server,
-// both ways, without closing connections, as a broken network does. The
-// administrator's client is not affected.
+// Cut drops a component's traffic with the API server, both ways, without closing connections.
 func (c *Cluster) Cut(name string) error {
 	c.touch()
 	return c.eachLink(name, func(component string) { c.site.links[component].Cut() })
@@ -201,7 +182,6 @@ func (c *Cluster) eachLink(name string, do func(component string)) error {
 	return nil
 }
 
-// Components lists the names of all components and nodes.
 func (c *Cluster) Components() []string {
 	var names []string
 	for _, s := range c.procs.Status() {
@@ -210,23 +190,19 @@ func (c *Cluster) Components() []string {
 	return names
 }
 
-// touch remembers that something was done to the cluster that a later
-// scenario might notice.
 func (c *Cluster) touch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.touched = true
 }
 
-// Touched says whether a component was ever killed, paused or cut off. Such a cluster is not reused.
+// A Touched cluster is not reused.
 func (c *Cluster) Touched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.touched
 }
 
-// Heal starts, switches on, resumes and reconnects everything that was killed,
-// switched off, paused or cut off.
 func (c *Cluster) Heal(ctx context.Context) error {
 	errs := []error{c.Restore(Everyone)}
 	for _, node := range c.nodeNames() {

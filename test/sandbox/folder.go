@@ -12,19 +12,15 @@ import (
 	"time"
 )
 
-// maxSocketPath is the longest path of a unix socket on Linux (sun_path has
-// 108 bytes, the last one zero).
+// sun_path has 108 bytes on Linux, and the last is zero.
 const maxSocketPath = 107
 
-// folder is the directory of one cluster. It is locked for as long as the cluster's process lives, so
-// that a folder with a free lock can be removed.
+// folder is locked while the cluster's process lives. With a free lock it can be removed.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// openFolder takes the folder of the named cluster, or of the first free name
-// if name is empty. Folders that killed clusters left behind are removed.
 func openFolder(base, name string) (*folder, error) {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return nil, fmt.Errorf("folder for clusters: %w", err)
@@ -51,11 +47,9 @@ func openFolder(base, name string) (*folder, error) {
 	}
 }
 
-// errInUse says that a living process holds the folder's lock.
 var errInUse = errors.New("folder is in use")
 
-// takeFolder locks and empties one folder. The lock file lies beside the
-// folder, so that removing the folder never frees a lock that is held.
+// The lock file lies beside the folder: removing the folder never frees a held lock.
 func takeFolder(base, name string) (*folder, error) {
 	lock, err := lockFile(filepath.Join(base, name+".lock"))
 	if err != nil {
@@ -74,15 +68,12 @@ func takeFolder(base, name string) (*folder, error) {
 	return &folder{path: path, lock: lock}, nil
 }
 
-// longestSocket is the longest socket path that a node makes in its folder.
 func longestSocket(path string) string {
 	return filepath.Join(path, "nodes", "worker-100", "plugins_registry", DriverName+"-reg.sock")
 }
 
-// lockFile takes an exclusive lock that the kernel frees when this process ends, however it ends.
-// Children don't inherit it. The end of a lock removes its file, so that a file that was opened before
-// and locked after is locked in vain: the path leads to another file by then, and that one must be
-// locked.
+// The kernel frees the lock when this process ends. Children don't inherit it. The end of a lock removes
+// its file, so a lock on a file opened before that is void.
 func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
@@ -103,10 +94,8 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// lookAgain is how often it is looked whether a lock is free.
 const lookAgain = 50 * time.Millisecond
 
-// awaitFree waits until no process holds a lock, or its file is gone.
 func awaitFree(ctx context.Context, path string) error {
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
@@ -132,7 +121,6 @@ func awaitFree(ctx context.Context, path string) error {
 	}
 }
 
-// leadsTo says whether a path still names an open file.
 func leadsTo(path string, f *os.File) bool {
 	named, err := os.Stat(path)
 	if err != nil {
@@ -142,7 +130,6 @@ func leadsTo(path string, f *os.File) bool {
 	return err == nil && os.SameFile(named, open)
 }
 
-// removeStale removes folders with a free lock, except kept ones.
 func removeStale(base string) {
 	locks, _ := filepath.Glob(filepath.Join(base, "*.lock"))
 	for _, path := range locks {
@@ -160,20 +147,16 @@ func removeStale(base string) {
 }
 
 const (
-	// keptMarker names the file that marks a folder as kept for reading.
 	keptMarker = "kept"
-	// keptFor is how long such a folder stays, unless a cluster of its name
-	// starts earlier.
+	// A cluster of the same name ends this earlier.
 	keptFor = 24 * time.Hour
 )
 
-// kept says whether a folder is still kept for reading.
 func kept(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, keptMarker))
 	return err == nil && time.Since(info.ModTime()) < keptFor
 }
 
-// release gives the folder up: it is removed, or kept for reading.
 func (f *folder) release(keep bool) error {
 	defer f.lock.Close()
 	if keep {
@@ -182,7 +165,6 @@ func (f *folder) release(keep bool) error {
 	return errors.Join(os.RemoveAll(f.path), os.Remove(f.lock.Name()))
 }
 
-// mkdir makes a folder in the cluster's folder and returns its path.
 func (f *folder) mkdir(name string) (string, error) {
 	path := filepath.Join(f.path, name)
 	if err := os.MkdirAll(path, 0o755); err != nil {
@@ -193,5 +175,4 @@ func (f *folder) mkdir(name string) (string, error) {
 
 func (f *folder) file(name string) string { return filepath.Join(f.path, name) }
 
-// name is the cluster's name.
 func (f *folder) name() string { return filepath.Base(f.path) }

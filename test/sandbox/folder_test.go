@@ -24,8 +24,7 @@ func open(t *testing.T, base, name string) *folder {
 	return f
 }
 
-// base is a short folder: a test's own temporary folder may be too deep for
-// unix sockets.
+// A test's own temporary folder may be too deep for unix sockets.
 func base(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sb")
@@ -98,8 +97,7 @@ func TestFolderTooLongForSockets(t *testing.T) {
 	}
 }
 
-// Guards the race of a lock file that is removed between another's open and
-// lock: both would think that they have the folder.
+// The race: a lock file is removed between another's open and lock.
 func TestClustersThatStartAndStopTogetherShareNoFolder(t *testing.T) {
 	dir := base(t)
 	var mu sync.Mutex
@@ -132,7 +130,6 @@ func TestClustersThatStartAndStopTogetherShareNoFolder(t *testing.T) {
 	running.Wait()
 }
 
-// Who stops a cluster from outside comes back once its name is free, and not before.
 func TestStopWaitsForTheFolder(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		dir := base(t)

@@ -13,14 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// indent sets a block of text off.
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
 }
 
 func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
-// compact is a part of an object as one line of JSON; empty if it isn't there.
 func compact(part any) string {
 	if part == nil {
 		return ""
@@ -32,8 +30,6 @@ func compact(part any) string {
 	return string(data)
 }
 
-// withoutMeta is what an object has beside metadata, spec and status; nil if
-// that is nothing.
 func withoutMeta(o *unstructured.Unstructured) any {
 	rest := map[string]any{}
 	for key, value := range o.Object {
@@ -49,7 +45,6 @@ func withoutMeta(o *unstructured.Unstructured) any {
 	return rest
 }
 
-// eventTime is when an event was last seen, from any of its fields.
 func eventTime(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:

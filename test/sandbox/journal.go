@@ -12,26 +12,21 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// journal is the disk service's log as far as the observer has read it.
 type journal struct {
 	mu      sync.Mutex
 	entries []diskapi.Entry
 }
 
-// retryDisk is the pause before the log of a disk service that does not answer
-// (it may have been killed on purpose) is asked for again.
+// retryDisk is the pause after a failure of the disk service, which may have been killed on purpose.
 const retryDisk = 100 * time.Millisecond
 
-// follow reads the disk service's log until ctx ends. The service holds each
-// request until there is something new.
 func (v *View) follow(ctx context.Context, service diskclient.Client) {
 	service.HTTP = &http.Client{Transport: &http.Transport{}}
 	var last uint64
 	for ctx.Err() == nil {
 		entries, err := service.WaitForN(ctx, last, diskapi.Filter{}, 1)
 		if err == nil {
-			// WaitForN stops at the first entry; what came with it is fetched
-			// in one go.
+			// WaitForN stops at the first entry: fetch the rest at once.
 			entries, err = service.Log(ctx, last, diskapi.Filter{})
 		}
 		if err != nil || len(entries) == 0 {
@@ -52,7 +47,6 @@ func (v *View) follow(ctx context.Context, service diskclient.Client) {
 	}
 }
 
-// Calls lists the entries of the disk service's log that match, oldest first.
 func (v *View) Calls(filter diskapi.Filter) []diskapi.Entry {
 	v.disk.mu.Lock()
 	defer v.disk.mu.Unlock()

@@ -9,8 +9,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig stores the API server's url and a token, which may be left out if the server asks for
-// none.
 func WriteKubeconfig(path, url string, ca []byte, token string) error {
 	const name = "moorage-sandbox"
 	config := clientcmdapi.NewConfig()

@@ -12,12 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// cleanupPatience is how long everything a scenario made may take to go away:
-// upstream needs two status intervals of a kubelet and some backoff.
+// Upstream needs two status intervals of a kubelet and some backoff to clean up.
 const cleanupPatience = 4 * time.Minute
 
-// Leftovers returns nil when nothing of any pod, volume or attachment is left in the cluster, else an
-// error with the leftovers.
 func (e *Env) Leftovers() error {
 	var errs []error
 	note := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -53,7 +50,6 @@ func (e *Env) Leftovers() error {
 	return errors.Join(errs...)
 }
 
-// noDisksAttached asks the disk service itself, also for snapshots.
 func (e *Env) noDisksAttached(ctx context.Context) error {
 	disks, err := e.Disk.Disks(ctx)
 	if err != nil {
@@ -74,8 +70,7 @@ func (e *Env) noDisksAttached(ctx context.Context) error {
 	return nil
 }
 
-// deleteEverything deletes the scenario's namespace, after its content: the namespace controller takes
-// five seconds to begin.
+// deleteEverything deletes the content first: the namespace controller takes five seconds to begin.
 func (e *Env) deleteEverything(ctx context.Context) error {
 	everything, all := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, metav1.ListOptions{}
 	errs := []error{
@@ -100,8 +95,6 @@ func (e *Env) deleteEverything(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp ends all faults, deletes the scenario's namespace and waits until
-// nothing is left.
 func (e *Env) cleanUp(ctx context.Context) error {
 	if err := errors.Join(e.Cluster.Heal(ctx), e.Disk.ClearFaults(ctx)); err != nil {
 		return fmt.Errorf("end the faults: %w", err)

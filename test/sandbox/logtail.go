@@ -8,10 +8,8 @@ import (
 	"strings"
 )
 
-// tailBytes is how far back in a file tail looks.
 const tailBytes = 64 << 10
 
-// tail returns the last lines of a file, or why it can't.
 func tail(path string, lines int) string {
 	f, err := os.Open(path)
 	if err != nil {

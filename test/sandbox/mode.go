@@ -12,24 +12,18 @@ import (
 type Mode string
 
 const (
-	// Standalone replaces kube-controller-manager's attach/detach controller
-	// by Moorage's, and kube-scheduler by moorage-scheduler.
+	// Standalone has Moorage replace the attach/detach controller and kube-scheduler.
 	Standalone Mode = "standalone"
-	// Cooperative keeps kube-controller-manager's attach/detach controller
-	// beside Moorage's, and kube-scheduler beside moorage-scheduler.
+	// Cooperative keeps the attach/detach controller and kube-scheduler beside Moorage.
 	Cooperative Mode = "cooperative"
-	// Upstream has no Moorage: stock scheduler, stock attach/detach
-	// controller, external-attacher with its defaults.
-	Upstream Mode = "upstream"
+	Upstream    Mode = "upstream"
 	// UpstreamTuned is Upstream with request limits and workers raised until
 	// they no longer matter.
 	UpstreamTuned Mode = "upstream-tuned"
 )
 
-// Modes lists every mode, the default first.
 func Modes() []Mode { return []Mode{Standalone, Cooperative, Upstream, UpstreamTuned} }
 
-// ParseMode turns a flag's value into a Mode.
 func ParseMode(s string) (Mode, error) {
 	if m := Mode(s); slices.Contains(Modes(), m) {
 		return m, nil
@@ -37,7 +31,6 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("unknown mode %q: use one of %s", s, joinModes(Modes()))
 }
 
-// Moorage says whether Moorage's components run in this mode.
 func (m Mode) Moorage() bool { return m == Standalone || m == Cooperative }
 
 func joinModes(modes []Mode) string {

@@ -6,9 +6,6 @@ import (
 	"fmt"
 )
 
-// moorageComponents lists Moorage's own processes: their commands are in the multi-call binary, their
-// rights are those of the service accounts in Moorage's manifests. Only this function knows their
-// flags.
 func moorageComponents(s *site) []component {
 	if !s.options.Mode.Moorage() || s.options.Bring != nil {
 		return nil
@@ -46,9 +43,8 @@ func moorageComponents(s *site) []component {
 	}
 }
 
-// controllerElection is how long a controller leads by its Lease: short, so that a killed one is soon
-// replaced; long enough for an API server that shares two cores with a build. With a tuned control
-// plane it is the components' default.
+// The time is short, so that a killed controller is soon replaced, but enough for an API server on a busy
+// machine.
 func (o Options) controllerElection() []string {
 	if o.TuneControlPlane {
 		return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
@@ -64,7 +60,6 @@ func (o Options) writeTimeout() string {
 	return "4s"
 }
 
-// moorageScheduler places pods itself, or answers the stock scheduler.
 func moorageScheduler(s *site) component {
 	args := []string{"--config=" + s.schedulerConfig, "--secure-port=0"}
 	if s.options.Extender {
@@ -84,14 +79,11 @@ func moorageScheduler(s *site) component {
 	}
 }
 
-// extendedConfiguration is that of the stock scheduler that asks Moorage's.
 func (s *site) extendedConfiguration() string {
 	return fmt.Sprintf(extendedConfig, s.kubeconfig(Scheduler), s.extenderAddr,
 		s.authority.certPath(), s.schedulerCert.cert, s.schedulerCert.key)
 }
 
-// schedulerConfiguration is Moorage's scheduler's configuration. It also serves the default profile if
-// no stock scheduler runs. If the stock scheduler places all pods, no pod names its profile.
 func (s *site) schedulerConfiguration() string {
 	profiles := "- schedulerName: moorage-scheduler"
 	switch {
@@ -108,9 +100,7 @@ func (s *site) schedulerConfiguration() string {
 	return fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection, profiles)
 }
 
-// schedulerConfig is moorage-scheduler's configuration: in the last profile its plugin replaces
-// NodeVolumeLimits. Profiles of one process share one cache. The lease is short, so that a killed
-// process is soon back.
+// Profiles of one process share one cache. The lease is short, so that a killed process is soon back.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:
@@ -141,8 +131,7 @@ profiles:
       - name: VolumeHold
 `
 
-// extendedConfig is the stock kube-scheduler's, where the extender takes
-// NodeVolumeLimits' place in every profile: it is asked about every pod.
+// The extender takes NodeVolumeLimits' place in every profile, since it is asked about every pod.
 const extendedConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:

@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// The components that ask a driver for operations.
 const (
 	SnapshotController = "snapshot-controller"
 	Snapshotter        = "csi-snapshotter"
@@ -22,25 +21,18 @@ const (
 	Resizer            = "csi-resizer"
 )
 
-// snapshotDefinitions is the folder, beside the executable, of the definitions of snapshots, as
-// external-snapshotter's module has them.
 const snapshotDefinitions = "external-snapshotter"
 
-// Operations is what the driver does with a volume besides attaching it, and how. The zero value
-// is a driver that does nothing else, with the sandbox's own provisioner.
+// Operations is what the driver does besides attaching. The zero value does nothing else, and has the
+// sandbox's own provisioner.
 type Operations struct {
-	// On has the driver make snapshots, group snapshots, clones, and volumes from snapshots, and
-	// expand volumes. external-provisioner takes the place of the sandbox's own; beside it run
-	// external-snapshotter with its controller, and external-resizer.
+	// On has the driver make snapshots, group snapshots, clones, restores and expansions, by the upstream
+	// sidecars.
 	On bool `json:"on"`
-	// AttachFor lists operations, with commas, that the driver refuses with FAILED_PRECONDITION unless
-	// the volume is attached, and that come to nothing when it is detached in the middle: snapshot,
-	// clone, expansion. DetachFor lists operations that it refuses unless the volume is attached
-	// nowhere.
-	AttachFor string `json:"attachFor,omitempty"`
-	DetachFor string `json:"detachFor,omitempty"`
-	// CopyLatency is how long a snapshot, a clone or a restore takes, ExpandLatency how long an
-	// expansion takes at the storage.
+	// AttachFor lists operations (snapshot, clone, expansion) that need the volume attached, and fail when
+	// it is detached in the middle. DetachFor lists operations that need it detached.
+	AttachFor     string        `json:"attachFor,omitempty"`
+	DetachFor     string        `json:"detachFor,omitempty"`
 	CopyLatency   time.Duration `json:"copyLatency,omitempty"`
 	ExpandLatency time.Duration `json:"expandLatency,omitempty"`
 	// CopyInBackground has a snapshot answered at once, and not ready until it is copied.
@@ -72,7 +64,6 @@ func (o Operations) validate() error {
 	return nil
 }
 
-// completeOperations finds the sidecars and the definitions.
 func (o *Options) completeOperations() error {
 	if !o.Operations.On {
 		return nil
@@ -88,7 +79,6 @@ func (o *Options) completeOperations() error {
 	return nil
 }
 
-// nodeOperationArgs are a node's flags.
 func nodeOperationArgs(o Operations) []string {
 	if !o.On {
 		return nil
@@ -99,7 +89,6 @@ func nodeOperationArgs(o Operations) []string {
 	}
 }
 
-// operationArgs are the disk service's flags.
 func operationArgs(o Operations) []string {
 	if !o.On {
 		return nil
@@ -114,13 +103,10 @@ func operationArgs(o Operations) []string {
 	}
 }
 
-// operationRetry is how long a sidecar waits at most before it asks the driver again.
 const operationRetry = "5s"
 
-// operationComponents are the sidecars of operations. Each exits when the driver goes away and counts
-// on being started again. None needs to be elected, since each is alone. Their requests are not
-// limited, and they try again within seconds: by default a sidecar makes 5 requests a second, and waits
-// up to five minutes.
+// Each sidecar exits when the driver goes away, and counts on a restart. By default it makes 5 requests a
+// second, and waits up to five minutes.
 func operationComponents(s *site) []component {
 	if !s.options.Operations.On {
 		return nil

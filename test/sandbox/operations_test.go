@@ -10,8 +10,6 @@ import (
 	"testing"
 )
 
-// Who asks for operations without what `make build` leaves beside the executable learns what is
-// missing, before anything starts.
 func TestMissingSidecarSaysWhatToDo(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"csi-attacher", SnapshotController, Snapshotter, Provisioner} {
@@ -30,8 +28,7 @@ func TestMissingSidecarSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// The sidecars take the place of the sandbox's own provisioner, and each is known to the API
-// server by an account of its own.
+// The sidecars replace the sandbox's provisioner. Each has an account of its own.
 func TestOneProvisioner(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		s := &site{options: Options{Shape: DefaultShape()}, folder: &folder{path: t.TempDir()}}

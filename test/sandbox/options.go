@@ -15,154 +15,93 @@ import (
 	"time"
 )
 
-// Shape is what a scenario can ask of its cluster. Two scenarios with equal
-// shapes may share one cluster.
+// Scenarios with equal shapes may share a cluster.
 type Shape struct {
-	// Mode decides which components run.
-	Mode Mode `json:"mode"`
-	// Nodes is how many nodes there are, named worker-1 and so on.
-	Nodes int `json:"nodes"`
-	// Slots is how many volumes the driver allows on a node; 0 means the
-	// driver states no limit.
+	Mode  Mode `json:"mode"`
+	Nodes int  `json:"nodes"`
+	// 0 means that the driver states no limit.
 	Slots int `json:"slots"`
-	// Zones is how many zones the nodes are in, by turns: the driver has a topology then, and a disk is in
-	// one of them. 0 means that each node can have each disk.
-	Zones int `json:"zones,omitempty"`
-	// MoorageAttacher has moorage-attacher stand in for external-attacher, and
-	// Moorage's controller know it.
-	MoorageAttacher bool `json:"moorageAttacher,omitempty"`
-	// AttachLatency and DetachLatency are how long the disk service takes.
-	AttachLatency time.Duration `json:"attachLatency"`
-	DetachLatency time.Duration `json:"detachLatency"`
-	// DiskParallel is how many attaches and detaches the disk service carries out
-	// at a time; 0 is any number.
+	// The nodes are in zones by turns. 0: each node can have each disk.
+	Zones           int           `json:"zones,omitempty"`
+	MoorageAttacher bool          `json:"moorageAttacher,omitempty"`
+	AttachLatency   time.Duration `json:"attachLatency"`
+	DetachLatency   time.Duration `json:"detachLatency"`
+	// 0 is any number.
 	DiskParallel int `json:"diskParallel,omitempty"`
-	// LenientDisks has the disk service attach an exclusive disk to a second node
-	// instead of refusing it, as a driver does that supports live migration.
+	// LenientDisks lets an exclusive disk be attached to a second node, like drivers with live migration.
 	LenientDisks bool `json:"lenientDisks,omitempty"`
-	// ListVolumes has the driver offer LIST_VOLUMES and
-	// LIST_VOLUMES_PUBLISHED_NODES, and the attacher compare once a second.
-	ListVolumes bool `json:"listVolumes,omitempty"`
-	// VolumeHealth has the driver offer GET_VOLUME_HEALTH and LIST_VOLUME_HEALTH, which report volumes'
-	// faults.
+	ListVolumes  bool `json:"listVolumes,omitempty"`
 	VolumeHealth bool `json:"volumeHealth,omitempty"`
-	// KubeletStatusInterval is the kubelets' nodeStatusUpdateFrequency. It
-	// bounds how soon a kubelet reports volumesInUse, and so mounts.
+	// It bounds how soon volumesInUse shows mounts.
 	KubeletStatusInterval time.Duration `json:"kubeletStatusInterval"`
-	// NodeMonitorGracePeriod is how long kube-controller-manager hears nothing from a node before it
-	// calls it NotReady; 0 is its default, 50 s. Kubelets' Leases are then shorter, as by default: see
-	// leaseDuration.
+	// 0 is kube-controller-manager's default, 50 s. Kubelets' Leases are then shorter: see leaseDuration.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod,omitempty"`
-	// Extender has a stock kube-scheduler without NodeVolumeLimits place all pods, and ask
-	// Moorage's scheduler as its extender.
-	Extender bool `json:"extender,omitempty"`
-	// MoorageNode has moorage-node run on each node.
-	MoorageNode bool `json:"moorageNode,omitempty"`
-	// RequireReport has no volume leave a node without its report.
+	Extender               bool          `json:"extender,omitempty"`
+	MoorageNode            bool          `json:"moorageNode,omitempty"`
+	// RequireReport has no volume leave a node without moorage-node's report.
 	RequireReport bool `json:"requireReport,omitempty"`
-	// NetworkFences has csi-addons' definitions and a stand-in for its controllers, and lets Moorage's
-	// controller make NetworkFences. A Node names its machine then, as elsewhere: a machine that has
-	// booted is let in by that.
+	// NetworkFences has csi-addons' definitions, and a stand-in for its controllers.
 	NetworkFences bool `json:"networkFences,omitempty"`
-	// NamedMachines has each Node also name its machine by a systemUUID without NetworkFences, so that
-	// another machine with its name can be told apart (Cluster.Replace).
 	NamedMachines bool `json:"namedMachines,omitempty"`
-	// Real has nodes run containers and mount disks: each has a machine of its own, a set of
-	// namespaces, with a container runtime and a whole kubelet, and a disk is a file that is
-	// attached as a loop device. It needs root and what make real builds.
+	// Real has nodes run containers and mount disks, in namespaces and with loop devices. It needs root and
+	// `make real`.
 	Real bool `json:"real,omitempty"`
 	// SilentKubelets has kubelets write no events, so that counts of writes are of volumes.
-	SilentKubelets bool `json:"silentKubelets,omitempty"`
-	// Operations has the driver make snapshots, clones and larger volumes, and the sidecars that
-	// ask it to: see Operations.
-	Operations Operations `json:"operations,omitzero"`
-	// Kubernetes is the minor release, such as 1.34, that the API server, kube-controller-manager,
-	// kube-scheduler and the kubelets emulate, in served resources, fields and defaults. Empty: their
-	// own. Moorage's processes do not know it.
+	SilentKubelets bool       `json:"silentKubelets,omitempty"`
+	Operations     Operations `json:"operations,omitzero"`
+	// Kubernetes is the minor release that the control plane and the kubelets emulate. Empty: their own.
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// EmulatedReleases are the minor releases that Shape.Kubernetes may name.
 func EmulatedReleases() []string { return []string{"1.34", "1.35", "1.36"} }
 
-// DefaultShape is three nodes with room for 25 volumes each, instant disks and
-// the kubelet's own status interval.
 func DefaultShape() Shape {
 	return Shape{Mode: Standalone, Nodes: 3, Slots: 25, KubeletStatusInterval: 10 * time.Second}
 }
 
-// Options describes a cluster to start.
 type Options struct {
 	Shape
-	// Name identifies the cluster among those of the same user; empty picks
-	// the first free one of sandbox, sandbox-2, …
+	// Empty picks the first free name.
 	Name string
-	// BaseDir holds a folder per cluster; empty means DefaultBaseDir. Unix
-	// sockets live in it, so its path has to be short.
-	BaseDir string
-	// Executable is the multi-call binary that components are started from;
-	// empty means the running one.
+	// BaseDir must have a short path, since unix sockets live in it. Empty: DefaultBaseDir.
+	BaseDir    string
 	Executable string
-	// ControlPlane is a binary of another release of Kubernetes (test/kubernetes), for kube-apiserver,
-	// kube-controller-manager and kube-scheduler, and Kubelets one for the nodes; empty means
-	// Executable.
+	// Binaries of another release of Kubernetes (test/kubernetes); empty means Executable.
 	ControlPlane, Kubelets string
-	// Attacher is StockAttacher, MoorageAttacher, or the path of a csi-attacher;
-	// empty means what the environment variable MOORAGE_SANDBOX_ATTACHER says,
-	// or StockAttacher.
-	Attacher string
-	// OwnAttacher is the path of a moorage-attacher binary; empty means Executable's.
-	OwnAttacher string
-	// CSIAddons is the folder of csi-addons' definitions; empty means the folder beside Executable.
-	CSIAddons string
-	// Sidecars is the folder of csi-provisioner, csi-resizer, csi-snapshotter and snapshot-controller,
-	// and SnapshotDefinitions the folder of the snapshots' definitions; empty means Executable's, and
-	// external-snapshotter in it.
+	// Attacher is StockAttacher, MoorageAttacher, or the path of a csi-attacher. Empty:
+	// MOORAGE_SANDBOX_ATTACHER, or StockAttacher.
+	Attacher                      string
+	OwnAttacher                   string
+	CSIAddons                     string
 	Sidecars, SnapshotDefinitions string
-	// Runtime is the folder of what real nodes run, with their images; empty means the folder real
-	// beside Executable.
-	Runtime string
-	// TuneAttacher raises external-attacher's request limits and workers in
-	// every mode, as UpstreamTuned does.
-	TuneAttacher bool
-	// TuneControlPlane raises the request limits of kube-controller-manager and of the
-	// scheduler in every mode, to UpstreamTuned's, and has kube-controller-manager lead by a
-	// Lease. Leases last as long as they do by default (15 s).
+	Runtime                       string
+	TuneAttacher                  bool
+	// TuneControlPlane raises request limits to UpstreamTuned's, and has kube-controller-manager lead by a
+	// Lease. Leases last their default (15 s).
 	TuneControlPlane bool
-	// Nodeless starts no nodes and no View: the caller brings nodes, and observes. Nodes must be 0.
-	Nodeless bool
-	// Manifests holds Moorage's plain YAML manifests, applied in modes with
-	// Moorage. Nil means there are none.
+	// Nodeless starts no nodes and no View; the caller brings both. Nodes must be 0.
+	Nodeless  bool
 	Manifests fs.FS
-	// Components names the commands that Executable has. One that a mode
-	// needs and that isn't there is an error at the start.
+	// Components names the commands of Executable. A missing command is an error at the start.
 	Components []string
-	// Bring brings Moorage into the cluster in the sandbox's place, once the API
-	// server serves; in mode standalone it must leave Moorage's resources defined. The sandbox then
-	// starts none of Moorage's processes, applies none of its manifests, and has
-	// a stock kube-scheduler place what is not left to Moorage's.
+	// Bring brings Moorage into the cluster in the sandbox's place. In mode standalone it must define
+	// Moorage's resources.
 	Bring func(ctx context.Context, c *Cluster) error
-	// ServiceProxy is the unix socket of an HTTP proxy by which the API server reaches Services, with
-	// the method CONNECT; empty without one.
+	// ServiceProxy is the unix socket of an HTTP proxy (CONNECT) by which the API server reaches Services.
 	ServiceProxy string
-	// Keep leaves the folder with all logs in place when the cluster stops.
-	Keep bool
-	// Progress receives one line per step while the cluster starts and stops.
-	Progress func(string)
+	Keep         bool
+	Progress     func(string)
 
-	// ownAttacher: moorage-attacher, in any shape.
 	ownAttacher bool
 }
 
-// minGracePeriod leaves a kubelet on a busy machine the time to renew its Lease.
+// A kubelet on a busy machine needs the time to renew its Lease.
 const minGracePeriod = 20 * time.Second
 
-// maxLeaseDuration is the default of the kubelet's nodeLeaseDurationSeconds.
 const maxLeaseDuration = 40 * time.Second
 
-// leaseDuration is for how long a kubelet's Lease counts once it is renewed: four fifths of
-// the grace period, as upstream's defaults have it, so that the Lease of a node that is called
-// NotReady is over.
+// leaseDuration is four fifths of the grace period, as in upstream's defaults: the Lease of a NotReady node
+// is over.
 func (s Shape) leaseDuration() time.Duration {
 	if s.NodeMonitorGracePeriod == 0 {
 		return maxLeaseDuration
@@ -172,7 +111,6 @@ func (s Shape) leaseDuration() time.Duration {
 
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
-// DefaultBaseDir is where the clusters of this user live.
 func DefaultBaseDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("moorage-sandbox-%d", os.Getuid()))
 }
@@ -221,7 +159,6 @@ func (o Options) Validate() error {
 	return o.Operations.validate()
 }
 
-// complete fills in defaults. It returns an error when a binary is missing.
 func (o Options) complete() (Options, error) {
 	if o.BaseDir == "" {
 		o.BaseDir = DefaultBaseDir()

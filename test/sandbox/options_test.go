@@ -55,8 +55,6 @@ func TestOptionsValidate(t *testing.T) {
 	}
 }
 
-// What can be emulated are the releases that the chart is for, up to the one that all
-// is built from.
 func TestEmulatedReleases(t *testing.T) {
 	want := []string{}
 	for v := version.MustParse(served.OldestRelease); v.LessThan(version.MustParse(served.NewestRelease)); v = v.AddMinor(1) {
@@ -67,7 +65,6 @@ func TestEmulatedReleases(t *testing.T) {
 	}
 }
 
-// The control plane and the nodes can be of other releases, and nothing else is.
 func TestBinariesOfOtherReleases(t *testing.T) {
 	folder := t.TempDir()
 	o := Options{Shape: DefaultShape(), Executable: "sandbox", ControlPlane: filepath.Join(folder, "old")}

@@ -18,24 +18,18 @@ import (
 	"time"
 )
 
-// certValidity is how long the sandbox's certificates last: longer than any
-// cluster, shorter than anyone could come to rely on.
 const certValidity = 7 * 24 * time.Hour
 
-// authority is a certificate authority that lives as long as one cluster.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
 	key  crypto.Signer
-	// PEM is the certificate, for kubeconfigs and webhook configurations.
-	PEM []byte
+	PEM  []byte
 }
 
-// keyPair names the files of a certificate and its private key.
 type keyPair struct{ cert, key string }
 
-// newAuthority makes a certificate authority and stores its certificate as
-// ca.crt in dir. Its key is never stored.
+// The authority's key is never stored.
 func newAuthority(dir string, now time.Time) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -67,8 +61,6 @@ func newAuthority(dir string, now time.Time) (*authority, error) {
 
 func (a *authority) certPath() string { return filepath.Join(a.dir, "ca.crt") }
 
-// serve issues a server certificate for the loopback address and the given
-// names.
 func (a *authority) serve(name string, dnsNames []string, now time.Time) (keyPair, error) {
 	return a.issue(name, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
@@ -78,7 +70,6 @@ func (a *authority) serve(name string, dnsNames []string, now time.Time) (keyPai
 	}, now)
 }
 
-// client issues a component's certificate for its own identity.
 func (a *authority) client(name, user string, now time.Time) (keyPair, error) {
 	return a.issue(name+"-client", &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user},
@@ -86,7 +77,6 @@ func (a *authority) client(name, user string, now time.Time) (keyPair, error) {
 	}, now)
 }
 
-// issue signs a certificate and stores it, with its key, under a name.
 func (a *authority) issue(name string, template *x509.Certificate, now time.Time) (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -109,8 +99,6 @@ func (a *authority) issue(name string, template *x509.Certificate, now time.Time
 	return pair, writeKey(pair.key, key)
 }
 
-// newSigningKey makes the key pair that service-account tokens are signed
-// with. Both halves are in the returned file.
 func newSigningKey(path string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -14,16 +14,12 @@ import (
 )
 
 const (
-	// minFreeDisk is what a small cluster writes in its first minutes: etcd
-	// preallocates 64 MB of log, and the audit log grows with every request.
-	minFreeDisk = 512 << 20
-	// inotifyOther is how many inotify instances the cluster takes beside one
-	// per node for its plugin registry: kube-apiserver, kube-controller-manager,
-	// the webhook's and the scheduler's certificates, and static pods.
+	// minFreeDisk is for a small cluster's first minutes: etcd preallocates 64 MB of log, and the audit log
+	// grows with every request.
+	minFreeDisk  = 512 << 20
 	inotifyOther = 5
 )
 
-// preflight checks causes of late or silent failures.
 func preflight(o Options, base string) error {
 	if err := checkDisk(base); err != nil {
 		return err
@@ -39,9 +35,7 @@ func preflight(o Options, base string) error {
 	return checkInotify(o.Nodes, "/proc", os.Getuid())
 }
 
-// hostAddress is the address that the nodes report as theirs: one of this
-// machine that is not a loopback address, which a kubelet refuses. Told of
-// none, it would ask the DNS for its name at every status update.
+// A kubelet refuses a loopback address. Without an address it would ask the DNS at every status update.
 func hostAddress() (string, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -53,8 +47,6 @@ func hostAddress() (string, error) {
 	return "", errors.New("this machine has only loopback addresses, and a kubelet refuses those: give it a network interface (a dummy one will do)")
 }
 
-// usableAddress returns the first address that a kubelet accepts as its own,
-// IPv4 before IPv6; nil if there is none.
 func usableAddress(addrs []net.Addr) net.IP {
 	var second net.IP
 	for _, addr := range addrs {
@@ -70,7 +62,6 @@ func usableAddress(addrs []net.Addr) net.IP {
 	return second
 }
 
-// checkDisk looks at the space that is free for us.
 func checkDisk(dir string) error {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
@@ -82,8 +73,7 @@ func checkDisk(dir string) error {
 	return nil
 }
 
-// checkCgroup demands the cgroup mount that kubelets look at (they don't
-// change it): without it they panic.
+// Kubelets panic without this cgroup mount. They don't change it.
 func checkCgroup(path string) error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("no cgroup file system at %s, which a kubelet needs to read: mount it (mount -t cgroup2 none %s) or start the container with one", path, path)
@@ -91,8 +81,7 @@ func checkCgroup(path string) error {
 	return nil
 }
 
-// checkInotify compares the kernel's limit of inotify instances per user with those in use and the
-// nodes' needs. Past the limit a kubelet goes Ready and silently never registers its driver.
+// Past the limit of inotify instances, a kubelet goes Ready and silently never registers its driver.
 func checkInotify(nodes int, proc string, uid int) error {
 	data, err := os.ReadFile(filepath.Join(proc, "sys/fs/inotify/max_user_instances"))
 	if err != nil {
@@ -110,8 +99,6 @@ func checkInotify(nodes int, proc string, uid int) error {
 	return nil
 }
 
-// inotifyInstances counts the open inotify instances of a user, as far as they
-// can be seen.
 func inotifyInstances(proc string, uid int) int {
 	count := 0
 	fds, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "fd", "*"))

@@ -10,8 +10,6 @@ import (
 	"testing"
 )
 
-// fakeProc is a /proc with an inotify limit and one process that has some
-// instances open.
 func fakeProc(t *testing.T, limit string, open int) string {
 	t.Helper()
 	proc := t.TempDir()

@@ -28,13 +28,11 @@ import (
 // runtimePrograms are what a real node runs besides its kubelet. make real builds them.
 var runtimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "host-local", "loopback", "ptp", "images/busybox.tar"}
 
-// diskPrograms are what a kubelet and a CSI driver run for disks, with Debian's packages of them.
 var diskPrograms = map[string]string{
 	"mkfs.ext4": "e2fsprogs", "resize2fs": "e2fsprogs", "e2fsck": "e2fsprogs", "mkfs.xfs": "xfsprogs", "xfs_growfs": "xfsprogs", "xfs_repair": "xfsprogs",
 	"fsck": "util-linux", "blkid": "util-linux", "losetup": "mount", "mount": "mount",
 }
 
-// checkReal names each missing part of real nodes.
 func checkReal(o Options, folder string) error {
 	var missing []error
 	note := func(format string, args ...any) { missing = append(missing, fmt.Errorf(format, args...)) }
@@ -70,12 +68,9 @@ func checkReal(o Options, folder string) error {
 	return nil
 }
 
-// Machine is the process that a real node's machine ends with, among the components, and Containerd its
-// container runtime.
 func Machine(node string) string    { return "machine-" + node }
 func Containerd(node string) string { return "containerd-" + node }
 
-// realDisks is the folder of the disks, in the cluster's.
 const realDisks = "blocks"
 
 func (s *site) disksDir() string { return s.folder.file(realDisks) }
@@ -88,12 +83,10 @@ func (s *site) runtimeSocket(node string) string {
 	return filepath.Join(s.nodes, node, "cri.sock")
 }
 
-// cgroupOf begins the name of the cgroups of a cluster in a folder.
 func cgroupOf(folder string) string {
 	return fmt.Sprintf("moorage-%x", sha256.Sum256([]byte(folder)))[:20]
 }
 
-// machines lists the processes of real nodes that their kubelets need: none where nodes are not real.
 func machines(s *site) []component {
 	if !s.options.Real {
 		return nil
@@ -119,7 +112,6 @@ func machines(s *site) []component {
 	return list
 }
 
-// realNode has a node's process run containers.
 func realNode(s *site, c component) component {
 	if !s.options.Real {
 		return c
@@ -136,7 +128,6 @@ func realNode(s *site, c component) component {
 	return c
 }
 
-// realAgent has a node's moorage-node read the mount table of the node's machine.
 func realAgent(s *site, agent component) component {
 	if !s.options.Real {
 		return agent
@@ -147,8 +138,6 @@ func realAgent(s *site, agent component) component {
 	return agent
 }
 
-// containerdConfig configures a node's container runtime. Its state
-// is below the machine's own /run.
 const containerdConfig = `version = 3
 root = %[1]q
 state = "/run/containerd"
@@ -179,8 +168,7 @@ runtime_type = "io.containerd.runc.v2"
 BinaryName = %[5]q
 `
 
-// cniConfig gives pods addresses of their node's range. Leases are below /run: a machine that boots
-// has none.
+// Leases are below /run: a machine that boots has none.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "pods",
@@ -196,7 +184,6 @@ const cniConfig = `{
 }
 `
 
-// prepareReal chooses the ports of real nodes' kubelets, and makes the API server's certificate for them.
 func (s *site) prepareReal(now time.Time) error {
 	if !s.options.Real {
 		return nil
@@ -216,7 +203,6 @@ func (s *site) prepareReal(now time.Time) error {
 	return err
 }
 
-// writeReal writes the configuration of the container runtimes.
 func (s *site) writeReal() error {
 	for i := range s.options.Nodes {
 		if !s.options.Real {
@@ -237,8 +223,7 @@ func (s *site) writeReal() error {
 	return nil
 }
 
-// dropPower ends a real node's machine as a power failure does: all
-// unwritten data of its file systems is lost.
+// dropPower ends a machine as a power failure does: all unwritten data is lost.
 func (c *Cluster) dropPower(ctx context.Context, node string) error {
 	if err := c.loseUnwritten(node); err != nil {
 		return err
@@ -252,7 +237,6 @@ func (c *Cluster) dropPower(ctx context.Context, node string) error {
 	return nil
 }
 
-// restorePower starts a real node's machine, without its kubelet.
 func (c *Cluster) restorePower(node string) error {
 	for _, name := range c.besideKubelet(node) {
 		if err := c.procs.Start(name); err != nil {
@@ -262,7 +246,6 @@ func (c *Cluster) restorePower(node string) error {
 	return nil
 }
 
-// besideKubelet lists the processes of a real node besides its kubelet, in the order of their start.
 func (c *Cluster) besideKubelet(node string) []string {
 	names := []string{Machine(node), Containerd(node)}
 	if c.options.MoorageNode {
@@ -271,13 +254,13 @@ func (c *Cluster) besideKubelet(node string) []string {
 	return names
 }
 
-// shutdownFS shuts a file system down without a write, as xfstests do it: FS_IOC_SHUTDOWN, which ext4 and XFS have alike, with the flag NOLOGFLUSH.
+// shutdownFS shuts a file system down without a write, like xfstests: FS_IOC_SHUTDOWN of ext4 and XFS with
+// NOLOGFLUSH.
 const (
 	shutdownFS = 0x8004587d // _IOR('X', 125, __u32)
 	noLogFlush = 2
 )
 
-// loseUnwritten has the file systems of a node's volumes write nothing any more.
 func (c *Cluster) loseUnwritten(node string) error {
 	pid := c.pidOf(Machine(node))
 	if pid == 0 {
@@ -308,15 +291,14 @@ func (c *Cluster) loseUnwritten(node string) error {
 	return nil
 }
 
-// CutStorage has the storage refuse a real node: the file systems of its volumes answer each call with an
-// error from now on, until they are mounted anew, and nothing that its kernel writes is ever on a disk. A
-// block volume without a file system seems to go on.
+// CutStorage makes a real node's file systems fail until they are mounted anew. A block volume without a
+// file system seems to go on.
 func (c *Cluster) CutStorage(node string) error {
 	c.touch()
 	return errors.Join(c.loseUnwritten(node), block.Cut(c.site.disksDir(), diskapi.NodeID(node)))
 }
 
-// KillShims kills the processes of a real node that hold its containers, and no container.
+// KillShims kills the processes that hold a real node's containers, but no container.
 func (c *Cluster) KillShims(node string) error {
 	c.touch()
 	home, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", c.pidOf(Machine(node))))
@@ -352,7 +334,6 @@ func (c *Cluster) KillShims(node string) error {
 	return nil
 }
 
-// mounted says whether something is mounted at a folder.
 func mounted(f *os.File) (bool, error) {
 	var here, above unix.Stat_t
 	if err := errors.Join(unix.Fstat(int(f.Fd()), &here), unix.Stat(filepath.Dir(f.Name()), &above)); err != nil {
@@ -361,7 +342,6 @@ func mounted(f *os.File) (bool, error) {
 	return here.Dev != above.Dev, nil
 }
 
-// pidOf is the process of a component; 0 if it does not run.
 func (c *Cluster) pidOf(name string) int {
 	for _, s := range c.procs.Status() {
 		if s.Name == name {
@@ -371,12 +351,12 @@ func (c *Cluster) pidOf(name string) int {
 	return 0
 }
 
-// cleanTimeout is how long the kernel may take to let go of what the processes of a
-// cluster had: file systems are unmounted once the last process of a machine is gone.
+// File systems are unmounted once the last process of a machine is gone: that may take the kernel some
+// time.
 const cleanTimeout = 20 * time.Second
 
-// cleanReal removes what real nodes leave outside of the cluster's folder once their processes are
-// gone: loop devices and cgroups. It also cleans up after clusters that were killed.
+// cleanReal removes loop devices and cgroups that real nodes leave. It also cleans up after killed
+// clusters.
 func cleanReal(folder string) error {
 	deadline := time.Now().Add(cleanTimeout)
 	for {
@@ -411,7 +391,7 @@ func cleanReal(folder string) error {
 	return nil
 }
 
-// removeCgroup removes a cgroup with those in it. Processes that were killed may be in it for a moment.
+// Killed processes may be in the cgroup for a moment.
 func removeCgroup(path string, deadline time.Time) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -436,7 +416,6 @@ func removeCgroup(path string, deadline time.Time) error {
 	}
 }
 
-// Devices lists a real node's devices, also devices that its kubelet has made for block volumes.
 func (c *Cluster) Devices(node string) ([]string, error) {
 	loops, err := block.Loops(c.devicesOf(node))
 	var list []string
@@ -446,12 +425,10 @@ func (c *Cluster) Devices(node string) ([]string, error) {
 	return list, err
 }
 
-// devicesOf is the folder of the files of a node's devices.
 func (c *Cluster) devicesOf(node string) string {
 	return block.Node(c.site.disksDir(), diskapi.NodeID(node))
 }
 
-// awaitNoDevices waits until a node that was switched off has no devices.
 func (c *Cluster) awaitNoDevices(ctx context.Context, node string) error {
 	for {
 		devices, err := c.Devices(node)
@@ -469,11 +446,9 @@ func (c *Cluster) awaitNoDevices(ctx context.Context, node string) error {
 	}
 }
 
-// DiskFile is the file of a disk by its handle, where disks are real.
 func (c *Cluster) DiskFile(handle string) string { return block.File(c.site.disksDir(), handle) }
 
-// CheckDisk checks the file system of a disk that is attached nowhere, and changes nothing. The error has
-// what the checker found.
+// CheckDisk changes nothing.
 func (c *Cluster) CheckDisk(ctx context.Context, handle string) error {
 	file := c.DiskFile(handle)
 	kind, err := exec.CommandContext(ctx, "blkid", "-p", "-s", "TYPE", "-o", "value", file).Output()

@@ -16,10 +16,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// VolumeStatusAnnotation is where Moorage keeps a pod's volume status.
 const VolumeStatusAnnotation = "moorage.dev/volume-status"
 
-// fact is one stage as an observer saw it: of a pod, or of a volume at a node.
 type fact struct {
 	at    time.Time
 	stage Stage
@@ -29,9 +27,7 @@ type fact struct {
 	volume, node string
 }
 
-// recorder turns informer events and the disk service's log into facts. Times of the API are of the
-// observer's watch, a few milliseconds after the write; times of CSI calls are the disk service's. Both
-// come from this machine's clock.
+// API times are the watch's, a few milliseconds after the write. CSI times are the disk service's.
 type recorder struct {
 	mu    sync.Mutex
 	facts []fact
@@ -43,15 +39,13 @@ func (r *recorder) add(f fact) {
 	r.facts = append(r.facts, f)
 }
 
-// snapshot returns the facts so far; the slice must not be changed.
 func (r *recorder) snapshot() []fact {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.facts[:len(r.facts):len(r.facts)]
 }
 
-// handler calls see with the old and new object of each event: old is nil for
-// an addition, new is nil for a deletion.
+// old is nil for an addition, new is nil for a deletion.
 func handler[T any](see func(old, new *T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
@@ -77,8 +71,6 @@ func handler[T any](see func(old, new *T)) cache.ResourceEventHandler {
 	}
 }
 
-// turned says whether a property is true of the new object and wasn't of the
-// old one.
 func turned[T any](old, new *T, is func(*T) bool) bool {
 	return new != nil && is(new) && (old == nil || !is(old))
 }
@@ -182,7 +174,6 @@ func addHandle(to map[string]bool, name corev1.UniqueVolumeName) {
 	}
 }
 
-// conditionIs says whether an object's condition has a status.
 func conditionIs(o *unstructured.Unstructured, kind, status string) bool {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -193,7 +184,6 @@ func conditionIs(o *unstructured.Unstructured, kind, status string) bool {
 	return false
 }
 
-// call records a CSI call.
 func (r *recorder) call(e diskapi.Entry) {
 	var stage Stage
 	switch {

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// seenPod remembers a pod beyond its life.
 type seenPod struct {
 	namespace, name, node string
 	uid                   types.UID
@@ -15,10 +14,8 @@ type seenPod struct {
 	volumes               []seenVolume
 }
 
-// seenVolume is a PersistentVolume by name and handle.
 type seenVolume struct{ name, handle string }
 
-// rememberPod keeps what the timeline needs of a pod.
 func (v *View) rememberPod(_, pod *corev1.Pod) {
 	if pod == nil {
 		return
@@ -33,7 +30,6 @@ func (v *View) rememberPod(_, pod *corev1.Pod) {
 	seen.node = pod.Spec.NodeName
 }
 
-// claimsOf lists the claims that a pod mounts, as namespace/name.
 func claimsOf(pod *corev1.Pod) []string {
 	var out []string
 	for _, volume := range pod.Spec.Volumes {
@@ -47,7 +43,6 @@ func claimsOf(pod *corev1.Pod) []string {
 	return out
 }
 
-// rememberVolume keeps which volume is behind a claim.
 func (v *View) rememberVolume(_, pv *corev1.PersistentVolume) {
 	if pv == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != DriverName || pv.Spec.ClaimRef == nil {
 		return
@@ -57,8 +52,6 @@ func (v *View) rememberVolume(_, pv *corev1.PersistentVolume) {
 	v.claimed[pv.Spec.ClaimRef.Namespace+"/"+pv.Spec.ClaimRef.Name] = seenVolume{name: pv.Name, handle: pv.Spec.CSI.VolumeHandle}
 }
 
-// podsEver lists the pods of a namespace that exist or existed, with the
-// volumes behind their claims.
 func (v *View) podsEver(namespace string) []seenPod {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -16,17 +16,14 @@ import (
 	"strings"
 )
 
-// Remote is a cluster that another process of this user runs.
 type Remote struct {
 	dir    string
 	client *http.Client
 }
 
-// ErrNotRunning is wrapped when no cluster answers.
 var ErrNotRunning = errors.New("no sandbox is running")
 
-// Find returns the named cluster in a base folder (DefaultBaseDir if empty). Without a name it returns
-// the only running one.
+// Find without a name returns the only running cluster.
 func Find(ctx context.Context, base, name string) (*Remote, error) {
 	if base == "" {
 		base = DefaultBaseDir()
@@ -55,7 +52,6 @@ func Find(ctx context.Context, base, name string) (*Remote, error) {
 	return nil, fmt.Errorf("%d sandboxes are running: choose one of %s with --name", len(running), strings.Join(names, ", "))
 }
 
-// List returns the running clusters in a base folder, by name.
 func List(ctx context.Context, base string) ([]Info, error) {
 	if base == "" {
 		base = DefaultBaseDir()
@@ -81,7 +77,6 @@ func connectTo(dir string) *Remote {
 	return &Remote{dir: dir, client: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// Info asks the cluster about itself.
 func (r *Remote) Info(ctx context.Context) (Info, error) {
 	var info Info
 	body, err := r.do(ctx, http.MethodGet, "/info", nil)
@@ -94,14 +89,12 @@ func (r *Remote) Info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// Do carries out a fault; see Cluster.Do.
 func (r *Remote) Do(ctx context.Context, action FaultAction, target string) error {
 	_, err := r.do(ctx, http.MethodPost, "/fault", faultRequest{Action: action, Target: target})
 	return err
 }
 
-// Stop asks the process that runs the cluster to stop it, and waits until it has: until all
-// processes of the cluster have ended, and its name is free.
+// Stop waits until all processes of the cluster have ended, and its name is free.
 func (r *Remote) Stop(ctx context.Context) error {
 	if _, err := r.do(ctx, http.MethodPost, "/stop", nil); err != nil {
 		return err

@@ -18,52 +18,36 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Result is how a scenario went.
 type Result struct {
-	Scenario string `json:"scenario"`
-	Mode     Mode   `json:"mode"`
-	Passed   bool   `json:"passed"`
-	// Error is why it did not pass.
-	Error string `json:"error,omitempty"`
-	// Diagnosis is the state of the cluster when the expectation failed.
-	Diagnosis string `json:"diagnosis,omitempty"`
-	// Logs is the folder of the components' logs, kept when it did not pass.
-	Logs string `json:"logs,omitempty"`
-	Seed uint64 `json:"seed"`
-	// Seconds is how long it took, without the start of the cluster.
-	Seconds float64 `json:"seconds"`
-	// CPUSeconds is the processor time that the cluster's processes took in
-	// these; 0 where the scenario starts its clusters itself.
+	Scenario  string  `json:"scenario"`
+	Mode      Mode    `json:"mode"`
+	Passed    bool    `json:"passed"`
+	Error     string  `json:"error,omitempty"`
+	Diagnosis string  `json:"diagnosis,omitempty"`
+	Logs      string  `json:"logs,omitempty"`
+	Seed      uint64  `json:"seed"`
+	Seconds   float64 `json:"seconds"`
+	// CPUSeconds is the cluster's processor time; 0 where the scenario starts its clusters itself.
 	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
-	// StartSeconds is how long the start of its cluster took, and StartCPUSeconds its processor time; 0
-	// for a reused cluster.
-	StartSeconds    float64 `json:"startSeconds,omitempty"`
-	StartCPUSeconds float64 `json:"startCPUSeconds,omitempty"`
-	// Calls is how many calls the disk service got.
-	Calls int `json:"calls"`
-	// Excused are violations that the scenario expects of upstream.
-	Excused []diskapi.Violation `json:"excused,omitempty"`
-	// Violations are what the judge saw beyond those.
-	Violations []diskapi.Violation `json:"violations,omitempty"`
-	// Counts has the scenario's counts, by name.
-	Counts map[string]int `json:"counts,omitempty"`
-	// Steps is what the scenario did again and again, and what came of each.
-	Steps []Step `json:"steps,omitempty"`
-	// Broken is how many violations of each rule there were, excused or not;
-	// of a scenario that compares, Excused has the first of each rule only.
+	// StartSeconds and StartCPUSeconds are 0 for a reused cluster.
+	StartSeconds    float64             `json:"startSeconds,omitempty"`
+	StartCPUSeconds float64             `json:"startCPUSeconds,omitempty"`
+	Calls           int                 `json:"calls"`
+	Excused         []diskapi.Violation `json:"excused,omitempty"`
+	Violations      []diskapi.Violation `json:"violations,omitempty"`
+	Counts          map[string]int      `json:"counts,omitempty"`
+	Steps           []Step              `json:"steps,omitempty"`
+	// Broken also counts excused violations.
 	Broken map[diskapi.Rule]int `json:"broken,omitempty"`
-	// Happened is how many of those calls the disk service answered with success.
+	// Happened counts the violating calls that succeeded.
 	Happened map[diskapi.Rule]int `json:"happened,omitempty"`
-	// Hanging are the pods that never ran in a comparing scenario, and why, and Left its leftovers.
-	Hanging []string `json:"hanging,omitempty"`
-	Left    []string `json:"left,omitempty"`
-	// Denied are calls of Moorage's that the API server refused.
-	Denied []string `json:"denied,omitempty"`
-	// Pods is the timeline of the scenario's pods.
-	Pods []PodTimes `json:"pods,omitempty"`
+	// Hanging are the pods that never ran in a comparing scenario.
+	Hanging []string   `json:"hanging,omitempty"`
+	Left    []string   `json:"left,omitempty"`
+	Denied  []string   `json:"denied,omitempty"`
+	Pods    []PodTimes `json:"pods,omitempty"`
 }
 
-// broke counts a violation.
 func (r *Result) broke(v diskapi.Violation) {
 	if r.Broken == nil {
 		r.Broken, r.Happened = map[diskapi.Rule]int{}, map[diskapi.Rule]int{}
@@ -74,28 +58,20 @@ func (r *Result) broke(v diskapi.Violation) {
 	}
 }
 
-// Runner runs scenarios one by one and keeps a cluster for the next if it can. It is not safe for
-// parallel use.
+// Runner is not safe for parallel use.
 type Runner struct {
-	// Options are for every cluster; each scenario's shape replaces theirs.
 	Options Options
-	// Seed is given to every scenario.
-	Seed uint64
-	// Log prints one line about how it goes.
-	Log func(format string, args ...any)
-	// Show prints present resources; nil prints nothing.
-	Show func(ctx context.Context, e *Env, resources []string)
-	// Output is Env.Output; nil means standard error.
-	Output io.Writer
+	Seed    uint64
+	Log     func(format string, args ...any)
+	Show    func(ctx context.Context, e *Env, resources []string)
+	Output  io.Writer
 
 	cluster *Cluster
 }
 
-// Adopt has the next scenarios of the cluster's shape use a cluster that was
-// started elsewhere. The runner owns it from now on.
+// The runner owns an adopted cluster.
 func (r *Runner) Adopt(c *Cluster) { r.cluster = c }
 
-// Close stops the cluster that was kept.
 func (r *Runner) Close() error {
 	if r.cluster == nil {
 		return nil
@@ -105,8 +81,6 @@ func (r *Runner) Close() error {
 	return err
 }
 
-// Run runs one scenario in one mode. It never returns an error: what went
-// wrong is in the Result.
 func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 	result := Result{Scenario: s.Name, Mode: mode, Seed: r.Seed}
 	if err := r.prepare(ctx, s, mode, &result); err != nil {
@@ -128,7 +102,6 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 			result.Diagnosis = expectation.Diagnosis
 		}
 	}
-	// An interrupt needs no explanation.
 	if r.cluster != nil && !result.Passed && ctx.Err() == nil {
 		result.Logs = filepath.Join(r.cluster.Dir(), "logs")
 		r.cluster.KeepLogs()
@@ -141,7 +114,6 @@ func (r *Runner) Run(ctx context.Context, s Scenario, mode Mode) Result {
 	return result
 }
 
-// prepare is Prepare, and notes what the start of a cluster took.
 func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode, result *Result) error {
 	before, began := r.cluster, time.Now()
 	if err := r.Prepare(ctx, s, mode); err != nil {
@@ -153,7 +125,7 @@ func (r *Runner) prepare(ctx context.Context, s Scenario, mode Mode, result *Res
 	return nil
 }
 
-// cpu is the processor time that the cluster has taken, 0 without one.
+// cpu is 0 without a cluster.
 func (r *Runner) cpu() time.Duration {
 	if r.cluster == nil {
 		return 0
@@ -161,8 +133,7 @@ func (r *Runner) cpu() time.Duration {
 	return r.cluster.CPU()
 }
 
-// Prepare makes sure that there is a cluster of the scenario's shape. Run does as well: this is for
-// people who want to see the scenario begin at once.
+// Run prepares as well; Prepare lets people see the scenario begin at once.
 func (r *Runner) Prepare(ctx context.Context, s Scenario, mode Mode) error {
 	shape := s.In(mode)
 	if r.cluster != nil && (r.cluster.Shape() != shape || s.Exclusive || s.Bare) {
@@ -183,7 +154,6 @@ func (r *Runner) Prepare(ctx context.Context, s Scenario, mode Mode) error {
 	return nil
 }
 
-// play runs the story, cleans up after it and asks the judges.
 func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
 	env, err := r.env(ctx)
 	if err != nil {
@@ -210,7 +180,6 @@ func (r *Runner) play(ctx context.Context, s Scenario, result *Result) error {
 	return env.judge(ctx, result)
 }
 
-// lines are the lines of an error, none of none.
 func lines(err error) []string {
 	if err == nil {
 		return nil
@@ -218,7 +187,6 @@ func lines(err error) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-// playBare runs a story that starts its own clusters.
 func (r *Runner) playBare(ctx context.Context, s Scenario, result *Result) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout(), fmt.Errorf("the scenario is not over after %s", s.timeout()))
 	defer cancel()
@@ -236,8 +204,7 @@ func (r *Runner) output() io.Writer {
 
 func (r *Runner) rand() *rand.Rand { return rand.New(rand.NewPCG(r.Seed, r.Seed)) }
 
-// tell runs the scenario's own code; a panic in it fails the scenario and not
-// the runner, which still has processes to stop.
+// A panic fails the scenario, not the runner, which still has processes to stop.
 func tell(ctx context.Context, s Scenario, env *Env) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -247,7 +214,6 @@ func tell(ctx context.Context, s Scenario, env *Env) (err error) {
 	return s.Run(ctx, env)
 }
 
-// env makes a scenario's environment.
 func (r *Runner) env(ctx context.Context) (*Env, error) {
 	c := r.cluster
 	mark, err := c.Disk().Mark(ctx)
@@ -271,8 +237,6 @@ func (r *Runner) env(ctx context.Context) (*Env, error) {
 	return env, nil
 }
 
-// judge asks the disk service for violations, and the API server's
-// audit log for calls of Moorage's that were denied.
 func (e *Env) judge(ctx context.Context, result *Result) error {
 	calls, err := e.Disk.Log(ctx, e.mark, diskapi.Filter{Phase: diskapi.Arrived})
 	if err != nil {

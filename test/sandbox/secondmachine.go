@@ -14,14 +14,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// SecondMachine is the name of the machine that Replace starts by a node's name, as the disk
-// service knows it, and among the components.
 func SecondMachine(node string) string { return node + "-b" }
 
-// Replace starts another machine whose kubelet registers by the name of a node. The first one
-// stays as it is: it may be cut off, and run. The second one has a systemUUID, a boot, a folder, a
-// connection to the API server and a node ID of the driver of its own. The first one must not
-// reach the API server meanwhile: both would write to one Node.
+// Replace starts another machine under a node's name. Cut off the first machine before: both would write to
+// one Node.
 func (c *Cluster) Replace(node string) error {
 	if err := c.isNode(node); err != nil {
 		return err
@@ -48,7 +44,6 @@ func (c *Cluster) Replace(node string) error {
 	return c.procs.Launch(second.spec(c.site))
 }
 
-// Withdraw switches off, for good, the machine that Replace has started by a node's name.
 func (c *Cluster) Withdraw(ctx context.Context, node string) error {
 	name := SecondMachine(node)
 	if !c.isSecond(name) {
@@ -66,8 +61,6 @@ func (c *Cluster) isSecond(name string) bool {
 	return c.second[name]
 }
 
-// linkSeconds opens the connections to the API server of machines that may register by the
-// names of others: each is there whom the first one is.
 func (s *site) linkSeconds(tokens map[string]string) error {
 	for i := range s.options.Nodes {
 		if !s.options.NamedMachines {

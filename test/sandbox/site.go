@@ -14,8 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/internal/link"
 )
 
-// site is everything that exists before the first process starts: folders,
-// addresses, keys, tokens and configuration files.
 type site struct {
 	options Options
 	folder  *folder
@@ -44,15 +42,12 @@ type site struct {
 	kubeletPorts  map[string]string // of real nodes
 	kubeletClient keyPair           // the API server's, for them
 
-	// ports are those of the addresses above.
 	ports ports
-	// links holds each component's connection to the API server.
 	links map[string]*link.Link
 }
 
-// auditRules makes the audit log the source of "API writes per pod" and of
-// denied calls. Leases of nodes and of Kubernetes itself are left out: they
-// are most of the writes and none of the news.
+// The audit log gives "API writes per pod" and denied calls. Leases of nodes and of Kubernetes are left
+// out, since they are most of the writes.
 const auditRules = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -70,8 +65,7 @@ rules:
 - level: Metadata
 `
 
-// egressRules has the API server ask a proxy for everything inside the cluster,
-// where nothing listens at the addresses of Services.
+// The API server asks a proxy, since nothing listens at Services' addresses.
 const egressRules = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -83,7 +77,6 @@ egressSelections:
         udsName: %q
 `
 
-// newSite prepares a cluster in its folder.
 func newSite(o Options, f *folder, now time.Time) (*site, error) {
 	s := &site{options: o, folder: f, links: map[string]*link.Link{}}
 	for _, step := range []func() error{
@@ -170,8 +163,6 @@ func (s *site) writeConfig() error {
 	return s.writeReal()
 }
 
-// issueTokens makes a token, a link and a kubeconfig for every component that
-// talks to the API server, and one without a link for the administrator.
 func (s *site) issueTokens() error {
 	var t tokens
 	token, err := t.issue(admin())
@@ -198,7 +189,6 @@ func (s *site) issueTokens() error {
 	return t.write(s.tokenFile)
 }
 
-// linkAs opens a component's connection to the API server, where a token says who it is.
 func (s *site) linkAs(name, token string) error {
 	l, err := link.Open("127.0.0.1:0", s.apiAddr)
 	if err != nil {
@@ -208,7 +198,6 @@ func (s *site) linkAs(name, token string) error {
 	return WriteKubeconfig(s.kubeconfig(name), "https://"+l.Addr(), s.authority.PEM, token)
 }
 
-// components lists every process of the cluster, in the order of their start.
 func (s *site) components() []component {
 	return slices.Concat(machines(s), upstreamComponents(s), moorageComponents(s), agents(s))
 }
@@ -217,10 +206,8 @@ func (s *site) apiURL() string { return "https://" + s.apiAddr }
 
 func (s *site) adminKubeconfig() string { return s.folder.file("kubeconfig") }
 
-// kubeconfig is the path of a component's kubeconfig.
 func (s *site) kubeconfig(name string) string { return filepath.Join(s.kubeconfigs, name) }
 
-// AuditLog is the path of the API server's audit log.
 func (s *site) AuditLog() string { return filepath.Join(s.logs, "audit.log") }
 
 func (s *site) close() {

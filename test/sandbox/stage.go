@@ -4,12 +4,8 @@ package sandbox
 
 import "slices"
 
-// Stage is a moment on the path of a pod and its volume, from the pod's
-// creation to the end of its attachment.
 type Stage string
 
-// The stages, in the order in which they happen in Standalone mode. In the
-// upstream modes there is no stamp.
 const (
 	Created           Stage = "created"            // the pod exists
 	Stamped           Stage = "stamped"            // it carries a volume status
@@ -37,13 +33,10 @@ const (
 	Detached            Stage = "detached"             // the VolumeAttachment is gone
 )
 
-// Stages lists every stage: those of the way up, then those of the way back.
 func Stages() []Stage { return slices.Concat(upStages(), downStages()) }
 
-// OfMoorage says whether a stage does not exist in the upstream modes.
 func (s Stage) OfMoorage() bool { return s == Stamped }
 
-// upStages lists the stages up to Running, downStages those of the way back.
 func upStages() []Stage {
 	return []Stage{
 		Created, Stamped, Bound, AttachmentCreated, PublishCalled, Published,

@@ -16,17 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// startTimeout bounds each step of the start for the case that a component
-// hangs: on a busy machine a step takes seconds.
+// startTimeout is for a component that hangs: on a busy machine a step takes seconds.
 const startTimeout = 3 * time.Minute
 
-// step is a part of the start that ends when something is the case.
 type step struct {
 	what string // is awaited
 	run  func(context.Context) error
 }
 
-// start brings the processes up in the order in which they need each other.
 func (c *Cluster) start(ctx context.Context) error {
 	observe, cancel := context.WithCancelCause(context.Background())
 	c.cancel = cancel
@@ -69,7 +66,6 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// take takes one step, until it is done, a component dies or time is up.
 func (c *Cluster) take(ctx context.Context, s step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not done after %s; the logs are in %s", startTimeout, c.site.logs))
 	defer cancel()
@@ -89,7 +85,6 @@ func (c *Cluster) take(ctx context.Context, s step) error {
 	return err
 }
 
-// launch starts the named components.
 func (c *Cluster) launch(names ...string) error {
 	for _, component := range c.site.components() {
 		if !slices.Contains(names, component.name) {
@@ -127,14 +122,11 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	if err := c.createAccounts(ctx); err != nil {
 		return err
 	}
-	// kube-controller-manager asks for a token for each of its controllers
-	// before it starts any; at its client's default of 20 requests a second
-	// that takes seconds, so it is given a head start.
+	// kube-controller-manager asks for a token for each controller before it starts any. At its client's 20
+	// requests a second that takes seconds: give it a head start.
 	return c.launch(ControllerManager)
 }
 
-// applyManifests applies the driver's manifests and, in modes with Moorage,
-// Moorage's.
 func (c *Cluster) applyManifests(ctx context.Context) error {
 	sources, err := c.manifests()
 	if err != nil {
@@ -161,7 +153,6 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 	return nil
 }
 
-// manifests lists what is applied in the cluster's mode, in order.
 func (c *Cluster) manifests() ([]fs.FS, error) {
 	names := []string{"manifests/driver"}
 	own := c.options.Mode.Moorage() && c.options.Bring == nil
@@ -187,7 +178,7 @@ func (c *Cluster) manifests() ([]fs.FS, error) {
 		if err != nil {
 			return nil, fmt.Errorf("manifests of the sandbox: %w", err)
 		}
-		// Classes are of kinds that have to be defined first.
+		// Classes are of kinds that must be defined first.
 		sources = append(sources, os.DirFS(c.options.SnapshotDefinitions), operations)
 	}
 	if own && c.options.Manifests != nil {
@@ -196,7 +187,6 @@ func (c *Cluster) manifests() ([]fs.FS, error) {
 	return sources, nil
 }
 
-// observe starts the view. Its informers live as long as the cluster.
 func (c *Cluster) observe(ctx, life context.Context) error {
 	if c.options.Mode.Moorage() {
 		if err := c.awaitServed(ctx, TicketResource(), HoldResource()); err != nil {
@@ -223,8 +213,7 @@ func (c *Cluster) observe(ctx, life context.Context) error {
 	return nil
 }
 
-// startRest starts everything else, and waits until every kubelet reports Ready
-// and its driver's limit.
+// startRest waits until every kubelet reports Ready and its driver's limit.
 func (c *Cluster) startRest(ctx context.Context) error {
 	if err := c.launchRest(); err != nil {
 		return err
@@ -232,7 +221,6 @@ func (c *Cluster) startRest(ctx context.Context) error {
 	return c.view.Await(ctx, func() error { return c.eachNode(c.nodeReady) })
 }
 
-// launchRest starts what does not run yet.
 func (c *Cluster) launchRest() error {
 	running := c.Components()
 	var names []string
@@ -244,7 +232,6 @@ func (c *Cluster) launchRest() error {
 	return c.launch(names...)
 }
 
-// Logs lists the log files of the cluster's components.
 func (c *Cluster) Logs() []string {
 	logs, _ := filepath.Glob(filepath.Join(c.site.logs, "*.log"))
 	return logs

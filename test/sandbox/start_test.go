@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
 )
 
-// script is an executable that stands for the multi-call binary.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "moorage-sandbox")

@@ -14,41 +14,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Timeline tells when the pods of a namespace reached each stage. Its methods
-// are safe for parallel use.
+// Timeline's methods are safe for parallel use.
 type Timeline struct {
-	view *View
-	// namespace is asked for late: a scenario gets its own after this is made.
+	view      *View
 	namespace func() string
 }
 
-// Timeline returns the timeline of a namespace's pods, of all if it is empty.
 func (v *View) Timeline(namespace string) *Timeline {
 	return &Timeline{view: v, namespace: func() string { return namespace }}
 }
 
-// PodTimes is the path of one pod and one of its volumes.
 type PodTimes struct {
-	Namespace string    `json:"namespace"`
-	Pod       string    `json:"pod"`
-	UID       types.UID `json:"uid"`
-	Node      string    `json:"node"`
-	// Volume is the handle; empty for a pod without volumes of the driver.
-	Volume string `json:"volume,omitempty"`
-	// At has the stages that were seen.
-	At map[Stage]time.Time `json:"at"`
+	Namespace string              `json:"namespace"`
+	Pod       string              `json:"pod"`
+	UID       types.UID           `json:"uid"`
+	Node      string              `json:"node"`
+	Volume    string              `json:"volume,omitempty"`
+	At        map[Stage]time.Time `json:"at"`
 }
 
-// Between is the time from one stage to another; false if one is missing. It is
-// negative where the second came first.
+// Between is false if a stage is missing, and negative if to came first.
 func (p PodTimes) Between(from, to Stage) (time.Duration, bool) {
 	a, okA := p.At[from]
 	b, okB := p.At[to]
 	return b.Sub(a), okA && okB
 }
 
-// Pods returns the path of each pod that was seen, by creation, with one entry
-// per volume of the driver. Pods that are gone are included.
+// Pods returns one entry per volume of each pod, also of gone pods.
 func (t *Timeline) Pods() []PodTimes {
 	facts := t.view.recorder.snapshot()
 	own := map[types.UID]map[Stage]time.Time{}
@@ -92,10 +84,8 @@ func (t *Timeline) Pods() []PodTimes {
 	return out
 }
 
-// addVolume picks, of everything that happened to the volume at the node, what
-// belongs to this pod: on the way up the last time between its creation and its
-// running (nothing, if it found the volume attached), on the way down the first
-// time after it was deleted.
+// On the way up, the volume's last time between the pod's creation and its running counts; on the way down,
+// the first time after its deletion.
 func (p *PodTimes) addVolume(facts []fact) {
 	created := p.At[Created]
 	running, isRunning := p.At[Running]
@@ -122,15 +112,12 @@ func (p *PodTimes) addVolume(facts []fact) {
 	}
 }
 
-// Print writes a table per pod: each stage with the time since the pod's
-// creation and since the stage before it.
 func (t *Timeline) Print(w io.Writer) {
 	for _, p := range t.Pods() {
 		p.Print(w)
 	}
 }
 
-// Print writes the stages of one pod in the order in which they were seen.
 func (p PodTimes) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s/%s on %s, volume %s\n", p.Namespace, p.Pod, cmp.Or(p.Node, "no node"), cmp.Or(p.Volume, "none"))
 	type row struct {
@@ -159,5 +146,4 @@ func (p PodTimes) Print(w io.Writer) {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
 
-// pad makes right-aligned cells of stages start in one column.
 func pad(s string) string { return s + strings.Repeat(" ", max(0, 22-len(s))) }

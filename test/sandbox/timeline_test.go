@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// at is a moment of a story that begins at second 0.
 func at(second int) time.Time { return time.Unix(int64(1000+second), 0) }
 
 func testView() *View {

@@ -8,19 +8,16 @@ import (
 	"slices"
 )
 
-// DriverName is the CSI driver of the simulated disk service.
 const DriverName = "disk.moorage.dev"
 
-// Request limits of UpstreamTuned: high enough that they are never reached.
 const (
 	tunedQPS     = "1000"
 	tunedBurst   = "2000"
 	tunedWorkers = "200"
 )
 
-// upstreamComponents lists the processes that are Kubernetes, the CSI sidecar
-// or the disk service, in the order in which they start. The scheduler is
-// missing where Moorage's replaces it (stockScheduler).
+// upstreamComponents is in the order of the starts. The scheduler is missing where Moorage's replaces it
+// (stockScheduler).
 func upstreamComponents(s *site) []component {
 	list := []component{
 		etcdComponent(s), diskComponent(s), apiServerComponent(s),
@@ -81,7 +78,6 @@ func apiServerComponent(s *site) component {
 	return component{name: APIServer, args: args}
 }
 
-// emulated are the flags by which a component of Kubernetes emulates another release.
 func (s *site) emulated() []string {
 	if s.options.Kubernetes == "" {
 		return nil
@@ -89,8 +85,6 @@ func (s *site) emulated() []string {
 	return []string{"--emulated-version=" + s.options.Kubernetes}
 }
 
-// withoutAttachDetach switches kube-controller-manager's attach/detach
-// controller off.
 const withoutAttachDetach = "--controllers=*,-persistentvolume-attach-detach-controller"
 
 const withoutElection = "--leader-elect=false"
@@ -123,14 +117,10 @@ func controllerManagerComponent(s *site) component {
 	return component{name: ControllerManager, identity: new(user("system:kube-controller-manager")), args: args, restart: true}
 }
 
-// stockScheduler says whether a stock kube-scheduler runs as a process of its own: in Standalone mode Moorage's
-// process serves both profiles.
 func (o Options) stockScheduler() bool {
 	return o.Mode != Standalone || o.Extender || o.Bring != nil
 }
 
-// schedulerUser is whom the stock scheduler is known as, to the API server and
-// to an extender.
 const schedulerUser = "system:kube-scheduler"
 
 func schedulerComponent(s *site) component {
@@ -145,8 +135,6 @@ func schedulerComponent(s *site) component {
 	return component{name: Scheduler, identity: new(user(schedulerUser)), restart: true, args: args}
 }
 
-// attacherComponent is the stock external-attacher. It exits when the driver
-// goes away and counts on being started again.
 func diskComponent(s *site) component {
 	args := operationArgs(s.options.Operations)
 	if s.options.Real {
@@ -174,7 +162,6 @@ func diskComponent(s *site) component {
 	}
 }
 
-// zone is where a machine is; empty without zones.
 func (s Shape) zone(name string) string {
 	for i := range s.Nodes {
 		if node := NodeName(i + 1); s.Zones > 0 && (name == node || name == SecondMachine(node)) {
@@ -184,11 +171,10 @@ func (s Shape) zone(name string) string {
 	return ""
 }
 
-// StaticPodNode is the node that runs static pods from the folder static-pods
-// in its folder. One is enough to try them; each costs an inotify instance.
+// StaticPodNode runs the static pods. It is a single node, since each costs an inotify instance.
 func StaticPodNode() string { return NodeName(1) }
 
-// bootFile has the boot of a node's machine; without it the machine has booted anew.
+// Without this file, the machine has booted anew.
 func (s *site) bootFile(node string) string { return filepath.Join(s.nodes, node, "boot-id") }
 
 func nodeComponent(s *site, name string) component {

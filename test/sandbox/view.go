@@ -23,16 +23,12 @@ import (
 	diskclient "github.com/moorage-dev/moorage/test/sandbox/disk/client"
 )
 
-// TicketResource is how VolumeTickets are read and written dynamically.
 func TicketResource() schema.GroupVersionResource { return moorageResource("volumetickets") }
 
-// HoldResource is how VolumeHolds are read dynamically.
 func HoldResource() schema.GroupVersionResource { return moorageResource("volumeholds") }
 
-// PolicyResource is how AttachPolicies are read and written dynamically.
 func PolicyResource() schema.GroupVersionResource { return moorageResource("attachpolicies") }
 
-// NodeMountReportResource is how NodeMountReport are read dynamically.
 func NodeMountReportResource() schema.GroupVersionResource {
 	return moorageResource("nodemountreports")
 }
@@ -41,9 +37,7 @@ func moorageResource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "moorage.dev", Version: "v1alpha1", Resource: name}
 }
 
-// View is the cluster as an observer sees it: informer caches, and a signal
-// whenever they change. Its methods are safe for parallel use; the objects
-// they return are shared and must not be changed.
+// View's methods are safe for parallel use. The returned objects are shared and must not be changed.
 type View struct {
 	pods, nodes, claims, volumes, events cache.SharedIndexInformer
 	attachments, csiNodes                cache.SharedIndexInformer
@@ -61,8 +55,7 @@ type View struct {
 	claimed map[string]seenVolume  // by namespace/claim
 }
 
-// newView starts informers with the administrator's client and waits until
-// they have listed everything.
+// newView waits until the informers have listed everything.
 func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Interface, shape Shape, service diskclient.Client) (*View, error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	v := &View{
@@ -110,7 +103,6 @@ func newView(ctx context.Context, client kubernetes.Interface, dyn dynamic.Inter
 	return v, nil
 }
 
-// record registers what remembers events beyond the life of their objects.
 func (v *View) record() error {
 	handlers := map[cache.SharedIndexInformer][]cache.ResourceEventHandler{
 		v.pods:        {handler(v.rememberPod), handler(v.recorder.pod)},
@@ -166,12 +158,10 @@ func (v *View) Changed() <-chan struct{} {
 	return v.changed
 }
 
-// tick bounds how long a condition on something that can't be watched (the
-// disk service's log, a process) stays unnoticed.
+// tick bounds the delay for a condition that can't be watched: the disk service's log, or a process.
 const tick = 50 * time.Millisecond
 
-// Await returns once check returns nil, looking again whenever the cluster
-// changes. When ctx ends first, the error wraps check's last one.
+// When ctx ends first, the error wraps check's last one.
 func (v *View) Await(ctx context.Context, check func() error) error {
 	timer := time.NewTicker(tick)
 	defer timer.Stop()
@@ -190,7 +180,6 @@ func (v *View) Await(ctx context.Context, check func() error) error {
 	}
 }
 
-// list returns an informer's objects of one type, optionally of one namespace.
 func list[T any](informer cache.SharedIndexInformer, namespace string) []T {
 	if informer == nil {
 		return nil
@@ -217,7 +206,6 @@ func list[T any](informer cache.SharedIndexInformer, namespace string) []T {
 	return out
 }
 
-// get returns one object, or nil if it isn't there.
 func get[T any](informer cache.SharedIndexInformer, namespace, name string) *T {
 	if informer == nil {
 		return nil
@@ -234,76 +222,60 @@ func get[T any](informer cache.SharedIndexInformer, namespace, name string) *T {
 	return t
 }
 
-// Pods lists the pods of a namespace, of all if it is empty.
 func (v *View) Pods(namespace string) []*corev1.Pod { return list[*corev1.Pod](v.pods, namespace) }
 
-// Pod returns a pod, or nil.
 func (v *View) Pod(namespace, name string) *corev1.Pod {
 	return get[corev1.Pod](v.pods, namespace, name)
 }
 
 func (v *View) Nodes() []*corev1.Node { return list[*corev1.Node](v.nodes, "") }
 
-// Node returns a node, or nil.
 func (v *View) Node(name string) *corev1.Node { return get[corev1.Node](v.nodes, "", name) }
 
-// CSINode returns a node's CSINode, or nil.
 func (v *View) CSINode(name string) *storagev1.CSINode {
 	return get[storagev1.CSINode](v.csiNodes, "", name)
 }
 
-// Claims lists the claims of a namespace, of all if it is empty.
 func (v *View) Claims(namespace string) []*corev1.PersistentVolumeClaim {
 	return list[*corev1.PersistentVolumeClaim](v.claims, namespace)
 }
 
-// Claim returns a claim, or nil.
 func (v *View) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return get[corev1.PersistentVolumeClaim](v.claims, namespace, name)
 }
 
-// Volumes lists the PersistentVolumes.
 func (v *View) Volumes() []*corev1.PersistentVolume {
 	return list[*corev1.PersistentVolume](v.volumes, "")
 }
 
-// Volume returns a PersistentVolume, or nil.
 func (v *View) Volume(name string) *corev1.PersistentVolume {
 	return get[corev1.PersistentVolume](v.volumes, "", name)
 }
 
-// Events lists the events of a namespace, of all if it is empty.
 func (v *View) Events(namespace string) []*corev1.Event {
 	return list[*corev1.Event](v.events, namespace)
 }
 
-// Attachments lists the VolumeAttachments.
 func (v *View) Attachments() []*storagev1.VolumeAttachment {
 	return list[*storagev1.VolumeAttachment](v.attachments, "")
 }
 
-// Deployment returns a Deployment, or nil.
 func (v *View) Deployment(namespace, name string) *appsv1.Deployment {
 	return get[appsv1.Deployment](v.deployments, namespace, name)
 }
 
-// StatefulSet returns a StatefulSet, or nil.
 func (v *View) StatefulSet(namespace, name string) *appsv1.StatefulSet {
 	return get[appsv1.StatefulSet](v.statefulSets, namespace, name)
 }
 
-// Tickets lists the VolumeTickets of a namespace, of all if it is empty;
-// nothing without Moorage.
 func (v *View) Tickets(namespace string) []*unstructured.Unstructured {
 	return list[*unstructured.Unstructured](v.tickets, namespace)
 }
 
-// NodeMountReport returns what a node says that it has, or nil; nothing without moorage-node.
 func (v *View) NodeMountReports(node string) *unstructured.Unstructured {
 	return get[unstructured.Unstructured](v.nodeMountReport, "", node)
 }
 
-// Holds lists the VolumeHolds; nothing without Moorage.
 func (v *View) Holds() []*unstructured.Unstructured {
 	return list[*unstructured.Unstructured](v.holds, "")
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchingView is a View of the pods of a fake API server.
 func watchingView(ctx context.Context, t *testing.T, client *fake.Clientset) *View {
 	t.Helper()
 	v := &View{changed: make(chan struct{}), pods: informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()}

@@ -12,11 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AppLabel marks the pods of the builders' workloads.
 const AppLabel = "app"
 
-// Claim builds a claim of the given access mode; class disk (bound when the
-// first pod is placed) unless changed.
 func Claim(name string, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -30,8 +27,6 @@ func Claim(name string, mode corev1.PersistentVolumeAccessMode) *corev1.Persiste
 	}
 }
 
-// PodSpec builds a pod with one container that mounts each claim. The image is
-// never pulled.
 func PodSpec(claims ...string) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken:  new(false),
@@ -50,7 +45,6 @@ func PodSpec(claims ...string) corev1.PodSpec {
 	return spec
 }
 
-// Pod builds a pod that mounts the claims.
 func Pod(name string, claims ...string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{AppLabel: name}},
@@ -58,7 +52,6 @@ func Pod(name string, claims ...string) *corev1.Pod {
 	}
 }
 
-// Deployment builds a Deployment of one replica that mounts the claims.
 func Deployment(name string, claims ...string) *appsv1.Deployment {
 	labels := map[string]string{AppLabel: name}
 	return &appsv1.Deployment{
@@ -74,7 +67,6 @@ func Deployment(name string, claims ...string) *appsv1.Deployment {
 	}
 }
 
-// CreateClaim creates a claim in the scenario's namespace.
 func (e *Env) CreateClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	_, err := e.Client.CoreV1().PersistentVolumeClaims(e.Namespace).Create(ctx, claim, metav1.CreateOptions{})
 	if err != nil {
@@ -83,7 +75,6 @@ func (e *Env) CreateClaim(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return nil
 }
 
-// CreatePod creates a pod in the scenario's namespace, and fills in its UID.
 func (e *Env) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	made, err := e.Client.CoreV1().Pods(e.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
@@ -93,7 +84,6 @@ func (e *Env) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// DeletePod deletes a pod of the scenario's namespace gracefully.
 func (e *Env) DeletePod(ctx context.Context, name string) error {
 	if err := e.Client.CoreV1().Pods(e.Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete pod %s: %w", name, err)
@@ -101,7 +91,6 @@ func (e *Env) DeletePod(ctx context.Context, name string) error {
 	return nil
 }
 
-// CreateDeployment creates a Deployment in the scenario's namespace.
 func (e *Env) CreateDeployment(ctx context.Context, d *appsv1.Deployment) error {
 	if _, err := e.Client.AppsV1().Deployments(e.Namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create deployment %s: %w", d.Name, err)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Action is one event: its process, its kind, and its object. It uses names, never numbers that other
-// actions would shift, so that a trace can be replayed without some of its actions.
+// Action is one event, by names only: a trace can be replayed without some of its actions.
 type Action struct {
 	Who, What, Arg string
 }
@@ -19,7 +18,6 @@ func (a Action) String() string {
 	return strings.TrimRight(a.Who+" "+a.What+" "+a.Arg, " ")
 }
 
-// ParseAction parses String's output.
 func ParseAction(line string) (Action, error) {
 	fields := strings.SplitN(strings.TrimSpace(line), " ", 3)
 	if len(fields) < 2 {
@@ -32,8 +30,8 @@ func ParseAction(line string) (Action, error) {
 	return a, nil
 }
 
-// class is a group of actions. The dice choose the class first, so that the run's mix determines the rate
-// of faults, for any number of possible faults.
+// The dice choose the class first: the mix determines the rate of faults, for any number of possible
+// faults.
 type class uint8
 
 const (
@@ -45,7 +43,6 @@ const (
 	classes
 )
 
-// menu collects the possible next actions, each with its weight in its class.
 type menu struct {
 	actions [classes][]Action
 	weights [classes][]int
@@ -60,7 +57,6 @@ func (m *menu) addTo(c class, weight int, who, what, arg string) {
 	m.total[c] += weight
 }
 
-// pick draws an action of a class chosen by rates (of 1000), else of work. It is false if there is none.
 func (m *menu) pick(rng *rand.Rand, rates [classes]int) (Action, bool) {
 	from, point := work, rng.IntN(1000)
 	for c := churn; c < classes; c++ {
@@ -95,17 +91,14 @@ func (m *menu) reset() {
 	}
 }
 
-// process is a participant: it takes only actions that it has offered.
 type process interface {
-	// offer adds the actions that the process may take now.
 	offer(m *menu)
-	// act takes an action. It is false if the action is not on offer.
+	// act is false if the action is not on offer.
 	act(what, arg string) bool
 	// due is when time alone would offer something; zero: never.
 	due() time.Time
 }
 
-// earlier is the earlier of two times; either may be zero.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -10,18 +10,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// agents are the moorage-nodes of all machines, and people who unmount by hand the volumes that kubelets
-// have forgotten.
+// agents are all moorage-nodes, and people who unmount volumes that kubelets have forgotten.
 type agents struct{ s *Sim }
 
-// begin starts a moorage-node on each machine.
 func (a *agents) begin() {
 	for _, k := range a.s.kubelets {
 		k.machine.Agent.Runs = true
 	}
 }
 
-// offer implements process. Reads, findings and writes may be old.
+// Reads, findings and writes may be old.
 func (a *agents) offer(m *menu) {
 	for _, k := range a.s.kubelets {
 		if a.s.w.CanLook(k.machine) {
@@ -43,7 +41,6 @@ func (a *agents) offer(m *menu) {
 	}
 }
 
-// forgotten says whether a staged volume is unknown to the kubelet, and unwanted.
 func (k *kubelet) forgotten(v ledger.VolumeID) bool {
 	p := k.process()
 	runs := slices.ContainsFunc(k.machine.Mounts[v], func(pod string) bool { return k.machine.Containers[pod] })

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// judgeTickets: a ticket is told as soon as it has its volumes, and never waits for a volume that it has.
-// The check uses no rule of the core, and says nothing if it is unsure.
+// A ticket is told as soon as it has its volumes, and never waits for a volume that it has. The check uses
+// no rule of the core; if unsure, it passes.
 func (s *Sim) judgeTickets(c *controller) {
 	if len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
 		return
@@ -37,7 +37,6 @@ func (s *Sim) judgeTickets(c *controller) {
 	}
 }
 
-// placesOf are the nodes where a ticket may be granted.
 func (s *Sim) placesOf(t ledger.Ticket) []ledger.NodeName {
 	if t.Wherever {
 		return s.nodeNames()
@@ -45,8 +44,7 @@ func (s *Sim) placesOf(t ledger.Ticket) []ledger.NodeName {
 	return []ledger.NodeName{t.Node}
 }
 
-// unsure says whether a process may know more of a volume than the API's objects show, or another ticket
-// asks for it.
+// unsure: a process may know more of a volume than the API's objects show, or another ticket asks for it.
 func (s *Sim) unsure(c *controller, t ledger.Ticket, v ledger.VolumeID) bool {
 	return s.w.Disks.Lied[v] || s.unknown(c, v, "") || s.replaced(c, v) || slices.ContainsFunc(s.w.Keys(world.Tickets), func(key string) bool {
 		other, _ := s.w.Ticket(world.TicketKey(key))
@@ -54,7 +52,6 @@ func (s *Sim) unsure(c *controller, t ledger.Ticket, v ledger.VolumeID) bool {
 	})
 }
 
-// has says whether a ticket's volume is at its node by the API's objects.
 func (s *Sim) has(t ledger.Ticket, v ledger.VolumeID) bool {
 	node, _ := s.w.Node(t.Node)
 	h, _ := s.w.Hold(v)
@@ -62,7 +59,6 @@ func (s *Sim) has(t ledger.Ticket, v ledger.VolumeID) bool {
 	return slices.Contains(node.Reported, v) && (v.NoAttach() || exists && a.Attached && !a.Deleting) && (!s.w.Exclusive(v) || h.Node == t.Node)
 }
 
-// mayHave says whether no other user could keep a ticket's volumes from it.
 func (s *Sim) mayHave(t ledger.Ticket, volumes []ledger.VolumeID, n ledger.NodeName) bool {
 	node, _ := s.w.Node(n)
 	if n != ledger.Detached && (!s.reachable(n) || node.Draining || node.OutOfService || !s.w.HasRoom(n, volumes)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// attacher is a sidecar like external-attacher: it watches VolumeAttachments, works on each by itself, two
-// of one volume in parallel, and retries after a doubling pause.
+// attacher is like external-attacher: it works on each VolumeAttachment separately, two of one volume in
+// parallel, and retries after a doubling pause.
 type attacher struct {
 	caller
 	s     *Sim
@@ -30,7 +30,7 @@ type task struct {
 	due    time.Time
 }
 
-// callTimeout is external-attacher's --timeout: how long it waits for a call.
+// external-attacher's --timeout
 const callTimeout = 15 * time.Second
 
 func newAttacher(s *Sim) *attacher {
@@ -61,7 +61,6 @@ func (a *attacher) work(name string) *task {
 	return a.works[name]
 }
 
-// todo says whether a last seen attachment needs the attacher.
 func (a *attacher) todo(va ledger.Attachment) bool {
 	w := a.work(va.Name)
 	return !w.busy && !w.done && !a.s.Now().Before(w.due) && (va.Deleting && a.s.w.Stamped(va.Name) || !va.Deleting && !va.Attached)
@@ -81,7 +80,6 @@ func (a *attacher) offer(m *menu) {
 	}
 }
 
-// arg names an attachment by its volume, also without its PersistentVolume.
 func (a *attacher) arg(va ledger.Attachment) string {
 	v, _ := a.s.w.Attaches(va)
 	return volumeArg(v) + " " + string(va.Node)
@@ -114,7 +112,7 @@ func (a *attacher) act(what, arg string) bool {
 	return false
 }
 
-// see takes in an event. A change of anything but its errors has the attachment checked at once.
+// A change of anything but its errors has the attachment checked at once.
 func (a *attacher) see(c world.Change) {
 	now, exists := c.Fact.(ledger.Attachment)
 	if !exists {
@@ -161,8 +159,6 @@ func (a *attacher) handle(va ledger.Attachment) {
 	})
 }
 
-// machine is the driver's name for the node: the CSINode's, else the name noted when the attachment was
-// made.
 func (a *attacher) machine(va ledger.Attachment) string {
 	if id := a.s.nodeID(va.Node); id != "" {
 		return id
@@ -174,7 +170,6 @@ func (a *attacher) call(va ledger.Attachment, w *task, v ledger.VolumeID, machin
 	a.s.disks.call(&a.caller, v, machine, !va.Deleting, func(e ledger.CallError) { a.end(va, w, e) })
 }
 
-// end writes the outcome of a call.
 func (a *attacher) end(va ledger.Attachment, w *task, e ledger.CallError) {
 	r := world.Request{Do: world.MarkAttached, Key: va.Name, UID: va.UID, Error: e}
 	if va.Deleting {
@@ -189,7 +184,7 @@ func (a *attacher) end(va ledger.Attachment, w *task, e ledger.CallError) {
 	})
 }
 
-// rest pauses after a failure: a second, doubled each time, up to 5 minutes.
+// rest pauses for a second, doubled after each failure, up to 5 minutes.
 func (a *attacher) rest(w *task) {
 	w.busy = false
 	if w.again {
@@ -213,8 +208,7 @@ func (a *attacher) due() time.Time {
 	return t
 }
 
-// diskService carries out attachers' calls, each in its own time; calls for one volume at one machine run
-// in order.
+// diskService takes its time for each call. Calls for one volume at one machine run in order.
 type diskService struct {
 	s     *Sim
 	calls []*diskCall
@@ -245,7 +239,6 @@ func (d *diskService) call(c *caller, v ledger.VolumeID, machine string, publish
 		publish: publish, deadline: d.s.Now().Add(callTimeout), then: then})
 }
 
-// called is an action's call.
 func (d *diskService) called(arg string) *diskCall {
 	id, _, _ := strings.Cut(arg, " ")
 	return d.find(id)
@@ -262,7 +255,6 @@ func (d *diskService) find(id string) *diskCall {
 
 func (c *diskCall) deaf() bool { return c.given || c.caller.incarnation != c.incarnation }
 
-// turn says whether no older call for the volume at the machine is in progress.
 func (d *diskService) turn(c *diskCall) bool {
 	for _, other := range d.calls {
 		if other == c {
@@ -337,7 +329,6 @@ func (d *diskService) act(what, arg string) bool {
 	return true
 }
 
-// failure is a failed call's error with one of gRPC's 16 codes.
 func failure(code string) ledger.CallError {
 	n, err := strconv.ParseInt(code, 10, 32)
 	if err != nil || n <= 0 {

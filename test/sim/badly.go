@@ -86,7 +86,6 @@ func (f *faults) drawRefusal() world.Refusal {
 	return r
 }
 
-// actBadly takes one of these actions.
 func (f *faults) actBadly(what, arg string) bool {
 	switch what {
 	case "vanish":
@@ -136,7 +135,6 @@ func (f *faults) actBadNode(k *kubelet, what string, v ledger.VolumeID) bool {
 	return true
 }
 
-// again is the name under which a vanished PersistentVolume comes back.
 func again(name string) (pv string, claim ledger.ClaimKey) {
 	return name + "-again", ledger.ClaimKey{Namespace: namespace, Name: strings.Replace(name, "pv", "c", 1) + "-again"}
 }
@@ -146,13 +144,11 @@ func (f *faults) imported(vanished string) bool {
 	return f.s.w.Get(world.Claims, claim.String()) != nil
 }
 
-// restore imports the disk of a vanished PersistentVolume.
 func (f *faults) restore(vanished string) bool {
 	pv, claim := again(vanished)
 	return !f.imported(vanished) && f.s.w.Import(vanished, pv, claim)
 }
 
-// healBadness ends the faults of Badness; permanent refusals stay.
 func (f *faults) healBadness() {
 	if !f.s.config.ForGood {
 		f.s.w.Refusals = nil
@@ -174,8 +170,8 @@ func (f *faults) healBadness() {
 	}
 }
 
-// deleteLostPods deletes the bound pods with a vanished PersistentVolume, and says whether there are any:
-// if their disk is back under another name, a new process does not know that they use it.
+// deleteLostPods deletes bound pods with a vanished PersistentVolume: if their disk is back under another
+// name, a new process does not know their use. It returns whether there are any.
 func (f *faults) deleteLostPods() bool {
 	lost := func(v ledger.PodVolume) bool {
 		claim, _ := f.s.w.Get(world.Claims, ledger.ClaimKey{Namespace: namespace, Name: v.Claim}.String()).(ledger.Claim)
@@ -192,8 +188,8 @@ func (f *faults) deleteLostPods() bool {
 	return any
 }
 
-// stranded says whether a volume is, or will be, attached under the name of a vanished PersistentVolume: no
-// attacher can attach or detach it.
+// stranded: no attacher can attach or detach a volume that is attached under a vanished PersistentVolume's
+// name.
 func (s *Sim) stranded(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)

@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// Badness adds faults of real clusters to a run. docs/internals/simulation.md has a table of them, and of
-// the faults that a run has only on request, since no fact in the API shows them.
+// Badness adds faults of real clusters. docs/internals/simulation.md has a table of them, and of the faults
+// on request only, since no fact in the API shows them.
 type Badness struct {
 	Broken    bool `json:",omitempty"` // kubelets live and report not ready, or leave and are switched off
-	Stuck     bool `json:",omitempty"` // mounts can't be taken down until the power goes
-	Remade    bool `json:",omitempty"` // Nodes of living kubelets are deleted, and made again by the same boot
-	Fenced    bool `json:",omitempty"` // living machines are cut off from all disks, and declared out of service
-	Vanishing bool `json:",omitempty"` // PersistentVolumes vanish, and their disks come back under other names
+	Stuck     bool `json:",omitempty"` // mounts stay until the power goes
+	Remade    bool `json:",omitempty"` // Nodes of living kubelets are made again by the same boot
+	Fenced    bool `json:",omitempty"` // living machines lose all disks, and are declared out of service
+	Vanishing bool `json:",omitempty"` // their disks return under other names
 	Refusals  bool `json:",omitempty"` // foreign rules refuse requests for a while
 	ForGood   bool `json:",omitempty"` // refusals last to the end
 	Leases    bool `json:",omitempty"` // the judge also counts the times of rules of force from Leases
-	Forgetful bool `json:",omitempty"` // starting kubelets don't find all staged volumes: no fact in the API shows it
-	Asked     bool `json:",omitempty"` // users write tickets, which are told that they have their volumes, and asked before they lose them
-	Wherever  bool `json:",omitempty"` // some of these leave their node to the controller
+	Forgetful bool `json:",omitempty"` // starting kubelets miss staged volumes: no fact in the API shows it
+	Asked     bool `json:",omitempty"` // users' tickets are told of their volumes, and asked before they lose them
+	Wherever  bool `json:",omitempty"` // some tickets leave their node to the controller
 	Detached  bool `json:",omitempty"` // some ask for their volumes to be at no node, and some have parameters
 	Gaps      bool `json:",omitempty"` // watches have gaps: informers list anew, and miss short-lived objects
-	Spoken    bool `json:",omitempty"` // moorage-node runs on each machine, comes and goes, and its report is required
+	Spoken    bool `json:",omitempty"` // moorage-nodes come and go, and their reports are required
 }
 
-// badness lists all kinds by name, and whether half of the Standalone runs with every fourth seed draw it.
-// The noted shares of the others are also of Standalone runs.
+// The boolean: half of the Standalone runs with every fourth seed draw this kind.
 var badness = []struct {
 	name string
 	on   bool
@@ -50,8 +49,8 @@ var badness = []struct {
 	{"detached", false, func(b *Badness) { b.Asked, b.Detached = true, true }}, // another one in 32
 }
 
-// Worse adds kinds of badness to a run: names separated by commas. Cooperative runs stay unchanged:
-// kube-controller-manager's own behaviour in them is not judged.
+// Worse takes names separated by commas. Cooperative runs stay unchanged: kube-controller-manager's own
+// behaviour is not judged.
 func (c Config) Worse(names string) (Config, error) {
 	for _, name := range strings.Split(names, ",") {
 		i := slices.IndexFunc(badness, func(b struct {
@@ -71,8 +70,8 @@ func (c Config) Worse(names string) (Config, error) {
 	return c, nil
 }
 
-// worsen draws from the permitted kinds. Permanent refusals and asked tickets are not drawn together with
-// vanishing volumes: docs/internals/simulation.md has the seeds that then fail.
+// Permanent refusals and asked tickets are not drawn together with vanishing volumes:
+// docs/internals/simulation.md has the seeds that then fail.
 func (c *Config) worsen(often func() bool) {
 	for _, b := range badness {
 		if draws := often(); b.on && draws && !c.Cooperative && (b.name != "for-good" && b.name != "asked" || !c.Vanishing) {

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// judgeBooks: a process that grants, or proposes nodes, counts exactly the slots of the API's objects at a
-// node. A counted slot of a departed volume sends pods elsewhere, unnoticed while other nodes take them.
+// A process that grants, or proposes nodes, counts exactly the slots of the API's objects.
 func (s *Sim) judgeBooks() {
 	for _, c := range s.controllers {
 		s.judgeBooksOf(c.observer)
@@ -63,7 +62,6 @@ func slotOf(v ledger.VolumeID) int32 {
 	return 0
 }
 
-// bindsAt says whether an object of the API has a volume at a node.
 func (s *Sim) bindsAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, p := range s.w.PodsAt(n) {
 		if volumes, _ := s.w.VolumesOf(p); p.Phase != ledger.PodFinished && slices.Contains(volumes, v) {
@@ -86,8 +84,6 @@ func (s *Sim) bindsAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	return slices.Contains(node.Reported, v) || h.Node == n && h.Stays
 }
 
-// asksAt says whether something else may have a reader of the API count a volume at a node: a waiting
-// ticket, a hold, volumesInUse, or a pod with an unbound or lost claim.
 func (s *Sim) asksAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	node, _ := s.w.Node(n)
 	h, _ := s.w.Hold(v)
@@ -113,15 +109,12 @@ func (s *Sim) asksAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	})
 }
 
-// hasUnknown says whether a VolumeAttachment at a node counts as an unknown volume.
 func hasUnknown(known ledger.Snapshot, n ledger.NodeName) bool {
 	node := known.Node(n)
 	return node != nil && slices.ContainsFunc(node.At(), func(v ledger.VolumeID) bool { return !v.IsReal() && !v.IsClaim() })
 }
 
-// judgeAgreement: all processes agree on the nodes for a pod with a claim. A scheduler that refuses a node
-// which the leader would grant leaves pods waiting; a scheduler that proposes a refused node asks for it
-// again and again.
+// All processes agree on a pod's nodes.
 func (s *Sim) judgeAgreement(c *controller) {
 	leads := c.observer.snapshot()
 	for _, k := range s.schedulers {
@@ -134,7 +127,7 @@ func (s *Sim) judgeAgreement(c *controller) {
 			p := ledger.Pod{UID: "another", Namespace: namespace, Name: "another", Created: s.Now().Unix(), Volumes: []ledger.PodVolume{{Name: "v", Claim: claim.Key.Name}}}
 			for _, n := range s.nodeNames() {
 				if !s.reachable(n) || hasUnknown(o.snapshot(), n) || hasUnknown(leads, n) {
-					continue // not a node for pods, and a process that has watched it longer knows more; or it has seen a PersistentVolume that has vanished since
+					continue // not a node for pods; or a process that has watched it longer knows more
 				}
 				grants := c.arbiter.Fit(leads, rules.PodRequest(leads, &p), n, s.Now())
 				proposes := c.arbiter.Fit(o.snapshot(), rules.PodRequest(o.snapshot(), &p), n, s.Now())

@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// cluster is the rest of Kubernetes: the node lifecycle controller, pod garbage collection, a scheduler
-// without Moorage, and a provisioner that binds late claims.
 type cluster struct {
 	s     *Sim
 	since map[ledger.NodeName]time.Time // since when a node is not Ready, or missing
@@ -23,14 +21,13 @@ func newCluster(s *Sim) *cluster {
 	return &cluster{s: s, since: map[ledger.NodeName]time.Time{}, late: map[string]ledger.NodeName{}}
 }
 
-// The times of kube-controller-manager's defaults.
+// kube-controller-manager's defaults.
 const (
 	gracePeriod = 50 * time.Second  // until a silent node is Unknown
 	toleration  = 300 * time.Second // until its pods are evicted
 	quarantine  = 40 * time.Second  // until pods of a deleted node are removed
 )
 
-// provision lets a pod's claims be bound: its scheduler has chosen a node. A lost claim stays lost.
 func (s *Sim) provision(pod string, n ledger.NodeName) {
 	p, _ := s.w.Pod(pod)
 	for _, v := range p.Volumes {
@@ -49,7 +46,6 @@ func (c *cluster) silent(k *kubelet) bool {
 	return exists && n.Ready != ledger.ReadyUnknown
 }
 
-// evictable says whether a pod's node was not Ready for long enough.
 func (c *cluster) evictable(p *ledger.Pod) bool {
 	since, noted := c.notReady(p.Node)
 	return p.Node != "" && noted && p.Phase == ledger.PodLive && c.s.Now().Sub(since) >= toleration
@@ -67,7 +63,6 @@ func (c *cluster) notReady(name ledger.NodeName) (time.Time, bool) {
 	return c.since[name], true
 }
 
-// collectable says whether pod garbage collection removes a pod.
 func (c *cluster) collectable(p *ledger.Pod) bool {
 	if p.Node == "" {
 		return false
@@ -83,7 +78,6 @@ func (c *cluster) collectable(p *ledger.Pod) bool {
 	return n.OutOfService && p.Phase != ledger.PodLive && c.s.w.Deleting(p.UID)
 }
 
-// bindable says whether the foreign scheduler may bind a pod.
 func (c *cluster) bindable(p *ledger.Pod) bool {
 	return p.Node == "" && p.Phase == ledger.PodLive && past(c.s.scheduler[p.UID])
 }

@@ -25,8 +25,8 @@ type Config struct {
 	Limit   int32 // slots on each node, or ledger.NoLimit
 	Access  []ledger.Access
 	Late    int // claims that are bound when their first pod is placed
-	// Fresh has a claim and its volume made together with the first pod or ticket that names it: a watch
-	// may show any of them first.
+	// Fresh has a claim and its volume made together with their first user: a watch may show any of them
+	// first.
 	Fresh bool
 
 	Controllers int
@@ -39,7 +39,7 @@ type Config struct {
 	AfterUnreachable time.Duration // 0: never
 	Fences           bool          // an actor sets a condition on the nodes of dead machines
 	CutsOff          bool          // the storage cuts off silent nodes, and lets them in after a boot or without mounts
-	UnpublishFences  bool          // unpublishing takes a machine's access away, and a cloud names the machines that are off
+	UnpublishFences  bool          // unpublishing takes access away, and a cloud names the machines that are off
 	Stamps           bool          // attachments are created with the attacher's finalizer
 
 	Foreign    bool // schedulers without Moorage bind some pods
@@ -59,10 +59,10 @@ type Config struct {
 	Stay      bool // --stay-attached, which needs moorage-attacher
 	Migration bool // the driver's policy allows live migration
 
-	// NoAttach has the first volume be an in-tree plugin's: it is attached without a VolumeAttachment.
+	// NoAttach makes the first volume an in-tree plugin's, attached without a VolumeAttachment.
 	NoAttach bool
 
-	// Conflicts has the API server answer a Binding with a conflict, and carry it out all the same.
+	// Conflicts has the API server carry out a Binding, but answer with a conflict.
 	Conflicts bool
 
 	Cooperative bool // kube-controller-manager also attaches and detaches
@@ -70,7 +70,7 @@ type Config struct {
 	Badness
 }
 
-// ConfigFor draws a seed's mix: some of the faults, so that the rest does not drown the effects of each.
+// ConfigFor draws only some of the faults, so that the rest does not drown the effects of each.
 func ConfigFor(seed uint64) Config {
 	rng := rand.New(rand.NewPCG(seed, 0x636f6e666967))
 	often := func() bool { return rng.IntN(2) == 0 }
@@ -172,7 +172,6 @@ func (c Config) volume(i int) ledger.VolumeID {
 
 const fencedCondition = "fenced.moorage.dev/sim"
 
-// furnish sets up the run's initial cluster.
 func (s *Sim) furnish() {
 	s.w.Put(ledger.Driver{Name: driver, AttachRequired: true})
 	s.w.Put(ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
@@ -220,10 +219,8 @@ func (s *Sim) furnish() {
 	}
 }
 
-// firstMachine is the first machine of a node; its replacements have other numbers.
 func firstMachine(n ledger.NodeName) string { return string(n) + "#1" }
 
-// claims lists the present and possible claims.
 func (s *Sim) claims() []string {
 	if len(s.faults.vanished) == 0 && s.firstClaims != nil {
 		return s.firstClaims
@@ -246,7 +243,6 @@ func (s *Sim) claims() []string {
 	return list
 }
 
-// provide makes missing claims, and the volumes of claims that are bound from the beginning.
 func (s *Sim) provide(claims ...string) {
 	for _, name := range claims {
 		key := ledger.ClaimKey{Namespace: namespace, Name: name}

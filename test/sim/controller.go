@@ -12,8 +12,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// controller is one process of moorage-controller: its queues and execution are the simulator's, its
-// decisions the real core's.
+// controller is one moorage-controller: its queues and execution are simulated, its decisions are the real
+// core's.
 type controller struct {
 	caller
 	s        *Sim
@@ -40,11 +40,10 @@ type controller struct {
 	audited   int   // the observer's changes at the last audit
 }
 
-// decision is when a ticket was decided on: the world's version, and the version up to which the pods had
-// been seen.
+// at is the world's version at the decision; seen is the last version of the pods that the process had
+// seen.
 type decision struct{ at, seen int64 }
 
-// pause is the end of a wait.
 type pause struct {
 	until time.Time
 	then  func()
@@ -58,7 +57,6 @@ func newController(s *Sim, name string) *controller {
 	return c
 }
 
-// forget empties the process's memory.
 func (c *controller) forget() {
 	c.observer = newObserver(c.s, &c.caller, ledger.New(), c.touched)
 	c.volumes = newQueue(c.s.Now, volumeArg)
@@ -71,7 +69,7 @@ func (c *controller) forget() {
 	c.memory = &protocol.Memory{Outlast: c.s.config.WriteTimeout}
 }
 
-// touched hands all touched keys to their deciders. A change by this process's own step ends no pause.
+// A change by this process's own step ends no pause.
 func (c *controller) touched(t ledger.Touched) {
 	look := protocol.Wake(t, c.observer.snapshot())
 	for _, v := range look.Volumes {
@@ -88,7 +86,6 @@ func (c *controller) touched(t ledger.Touched) {
 	}
 }
 
-// all wakes everything, at the beginning of a term.
 func (c *controller) all() {
 	s := c.observer.snapshot()
 	for v := range s.Volumes() {
@@ -173,7 +170,6 @@ func (c *controller) due() time.Time {
 	return earlier(earlier(t, c.volumes.next()), earlier(c.grants.next(), c.tickets.next()))
 }
 
-// plan carries out the plan for one volume: all steps in parallel.
 func (c *controller) plan(v ledger.VolumeID) bool {
 	if !c.volumes.start(v) {
 		return false
@@ -203,8 +199,7 @@ func (c *controller) plan(v ledger.VolumeID) bool {
 	return true
 }
 
-// takeOver runs a new leader's first tasks in order: protocol's list, then one try to take over each ticket
-// in doubt. A failed one is retried when the ticket is checked.
+// takeOver runs protocol's list, then tries to take over each ticket in doubt once.
 func (c *controller) takeOver() {
 	c.role, c.taking = taking, true
 	tasks := c.memory.TakeOver(c.observer.snapshot())
@@ -226,7 +221,6 @@ func (c *controller) takeOver() {
 	c.all()
 }
 
-// doubted takes over the next untried ticket in doubt.
 func (c *controller) doubted() []protocol.Task {
 	for _, key := range c.s.keys(c.observer, world.Tickets) {
 		if t := c.observer.snapshot().Ticket(world.TicketKey(key)); t != nil && t.InDoubt && !c.tried[t.UID] {
@@ -237,7 +231,6 @@ func (c *controller) doubted() []protocol.Task {
 	return nil
 }
 
-// keys lists an observer's known objects of a kind, sorted.
 func (s *Sim) keys(o *observer, k world.Kind) []string {
 	list := make([]string, 0, len(o.store[k])+len(o.ahead[k]))
 	for key := range o.store[k] {

@@ -14,7 +14,6 @@ import (
 
 func start() time.Time { return world.Start() }
 
-// judgeEnd judges a run at rest.
 func (s *Sim) judgeEnd() {
 	leader := s.leader()
 	if leader == nil {
@@ -33,9 +32,8 @@ func (s *Sim) judgeEnd() {
 	s.judgeAgreement(leader)
 }
 
-// judgeTelling: if a volume is unknown to the leader at a node, and a VolumeAttachment permits its detach, the
-// VolumeHold tells the next leader, with the boot; without a VolumeHold the VolumeAttachment's note does.
-// Nothing else does.
+// If a volume is unknown to the leader at a node, and a VolumeAttachment permits its detach, the VolumeHold
+// tells the next leader, with the boot. Without a VolumeHold, the VolumeAttachment's note does.
 func (s *Sim) judgeTelling(c *controller) {
 	if s.config.Cooperative || len(s.w.Refusals) > 0 || len(s.faults.vanished) > 0 {
 		return
@@ -59,7 +57,6 @@ func (s *Sim) judgeTelling(c *controller) {
 	}
 }
 
-// judgeUnknown: a volume is unknown at a node only while there is a reason.
 func (s *Sim) judgeUnknown(leader *controller) {
 	var observers []*observer
 	for _, c := range s.controllers {
@@ -81,7 +78,6 @@ func (s *Sim) judgeUnknown(leader *controller) {
 	}
 }
 
-// leader is the leading controller; nil: none.
 func (s *Sim) leader() *controller {
 	for _, c := range s.controllers {
 		if c.awake() && c.role == leading && c.leads() {
@@ -106,7 +102,6 @@ func (s *Sim) fresh() ledger.Snapshot {
 	return l.Snapshot()
 }
 
-// judgeDecisions: the leader has no work left, by its own facts or by a new leader's.
 func (s *Sim) judgeDecisions(c *controller) {
 	s.tell(c, c.arbiter.Audit(c.observer.snapshot(), s.Now()))
 	if len(s.w.Refusals) > 0 {
@@ -117,20 +112,17 @@ func (s *Sim) judgeDecisions(c *controller) {
 	}
 	for _, v := range c.arbiter.AuditAtRest(s.fresh(), s.Now()) {
 		if s.unknown(c, v.Volume, "") || s.vanished(v.Volume) || s.remembered(c, v.Volume) || s.replaced(c, v.Volume) || provedAbsent(c, v.Volume) {
-			// A new leader would not know some facts: an unknown volume, wherever it is, which it would take out of
-			// the hold (docs/internals/invariants.md, I3); the volume's user before the claim was lost; a
-			// use that no object names any more; the machine's name in the first attach; or a read that
-			// showed the absence of a volume without VolumeAttachments in volumesAttached.
+			// A new leader would not know some facts: an unknown volume (docs/internals/invariants.md, I3);
+			// a user by a lost claim or no object; the machine's name in the first attach; or a read of
+			// volumesAttached without the volume.
 			continue
 		}
 		s.fault("left undone, and not known to be: %s", v)
 	}
 }
 
-// unknown says whether a volume is unknown to the leader at a node, and stays there until the machine boots.
-// Any node: the empty name. Nothing is unknown at a node whose machine has booted since the rest began,
-// unless it is not the first machine of the name, or the ledger does not know the boot in which the volume
-// may be mounted (docs/internals/simulation.md, known and open).
+// The empty name is any node. A boot since the rest began ends it, with exceptions
+// (docs/internals/simulation.md, known and open).
 func (s *Sim) unknown(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	known := c.observer.snapshot()
 	v := known.Volume(id)
@@ -141,9 +133,8 @@ func (s *Sim) unknown(c *controller, id ledger.VolumeID, n ledger.NodeName) bool
 	})
 }
 
-// remembered says whether the leader counts a volume as in use at a node only because an earlier Node of
-// that name said so. A hold with its forced detach there says so while the leader does; a new leader knows
-// no use, and drops it.
+// remembered: the leader counts a use only because an earlier Node said so. A new leader knows no use, and
+// drops the hold.
 func (s *Sim) remembered(c *controller, id ledger.VolumeID) bool {
 	v, fresh := c.observer.snapshot().Volume(id), s.fresh().Volume(id)
 	return v != nil && fresh != nil && slices.ContainsFunc(v.OnNodes, func(p ledger.VolumeOnNode) bool {
@@ -152,7 +143,7 @@ func (s *Sim) remembered(c *controller, id ledger.VolumeID) bool {
 	})
 }
 
-// judgePods: each pod runs, or names a cause for its wait that exists.
+// Each pod runs, or names an existing cause for its wait.
 func (s *Sim) judgePods(c *controller) {
 	f := s.fresh()
 	for _, key := range s.w.Keys(world.Pods) {
@@ -171,8 +162,6 @@ func (s *Sim) judgePods(c *controller) {
 	}
 }
 
-// vanished says whether a volume's PersistentVolume has vanished, with or without a return under another
-// name.
 func (s *Sim) vanished(v ledger.VolumeID) bool {
 	return slices.ContainsFunc(s.faults.vanished, func(name string) bool {
 		gone, vanished := s.w.Vanished(name)
@@ -188,8 +177,7 @@ func (s *Sim) kubeletOf(n ledger.NodeName) *kubelet {
 	return s.kubelets[i]
 }
 
-// judgePending: a pod without a node is told why, and no node would take it: neither by the core's rules,
-// nor by the absence of any obstacle.
+// A pod without a node is told why, and no node would take it.
 func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	r := rules.PodRequest(f, &p)
 	volumes, _ := s.w.VolumesOf(p)
@@ -210,16 +198,15 @@ func (s *Sim) judgePending(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	}
 }
 
-// lostAt says whether a pod at a node uses a volume whose PersistentVolume has vanished: processes that saw
-// it count a slot there.
+// lostAt: processes count a slot for a vanished PersistentVolume if they saw it.
 func (s *Sim) lostAt(n ledger.NodeName) bool {
 	return slices.ContainsFunc(s.w.PodsAt(n), func(p ledger.Pod) bool {
 		return p.Phase != ledger.PodFinished && slices.ContainsFunc(s.w.Judge.UsedBy(s.w, p), s.vanished)
 	})
 }
 
-// judgeWaiting: a bound pod that does not run waits for a volume that another living user has, or that no
-// controller can keep safe any more.
+// A bound pod that does not run waits for a living user's volume, or for a volume that no controller can
+// keep safe.
 func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	volumes, complete := s.w.VolumesOf(p)
 	excused := !complete
@@ -236,9 +223,8 @@ func (s *Sim) judgeWaiting(c *controller, f ledger.Snapshot, p ledger.Pod) {
 	}
 }
 
-// full says whether a node lacks slots for all of a pod's volumes beside others, so that the pod gets none:
-// parallel schedulers, and tickets, do not know of each other, and a limit is known only after its driver
-// has registered.
+// Parallel schedulers and tickets do not know of each other, and a limit is known only after its driver has
+// registered.
 func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName, volumes []ledger.VolumeID) bool {
 	if v.NoAttach() {
 		return false
@@ -261,9 +247,8 @@ func (s *Sim) full(v ledger.VolumeID, n ledger.NodeName, volumes []ledger.Volume
 	})
 }
 
-// looked says whether a look of moorage-node would make a volume known: it runs at each node where it is
-// unknown, in that boot, can read all, and the volume is not mounted there. If the hold has the volume
-// granted for another machine of the name, it is not asked (docs/internals/simulation.md, known and open).
+// looked: moorage-node's look would make the volume known. If the hold grants another machine of the name,
+// it is not asked (docs/internals/simulation.md, known and open).
 func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 	if s.agents == nil || v.NoAttach() {
 		return false
@@ -284,13 +269,12 @@ func (s *Sim) looked(c *controller, v ledger.VolumeID) bool {
 	return true
 }
 
-// hereAlone says whether the leader calls a volume unknown in the present boot of a node, and in no other.
+// hereAlone: the volume is unknown in the node's present boot only.
 func hereAlone(c *controller, id ledger.VolumeID, n ledger.NodeName) bool {
 	v := c.observer.snapshot().Volume(id)
 	return c.observer.snapshot().IsUnknownHere(v, v.OnNode(n))
 }
 
-// keptDetached says whether a ticket keeps a volume from every node.
 func (s *Sim) keptDetached(v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Tickets) {
 		if t, _ := s.w.Ticket(world.TicketKey(key)); t.Node == ledger.Detached && t.Phase == ledger.TicketGranted && slices.Contains(s.w.TicketVolumes(t), v) {
@@ -300,7 +284,6 @@ func (s *Sim) keptDetached(v ledger.VolumeID) bool {
 	return false
 }
 
-// judgeDetached: a ticket for detached volumes is told as soon as they are at no node.
 func (s *Sim) judgeDetached() {
 	for _, key := range s.w.Keys(world.Tickets) {
 		t, _ := s.w.Ticket(world.TicketKey(key))
@@ -324,9 +307,7 @@ func (s *Sim) somewhere(v ledger.VolumeID) bool {
 	return len(s.w.Disks.At[v]) > 0 || s.vanished(v)
 }
 
-// claimedElsewhere says whether a user at another node has a volume, or had it by a lost claim. Two pods
-// that wait at two nodes don't block each other: one of them has it, or gets it. A volume that is at no node
-// goes to the pod that comes first.
+// Pods that wait at two nodes don't block each other. A volume at no node goes to the first pod.
 func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
@@ -344,8 +325,7 @@ func (s *Sim) claimedElsewhere(v ledger.VolumeID, p ledger.Pod) bool {
 	return false
 }
 
-// shownAt says whether an exclusive volume is at a node, or will be, by its hold, a VolumeAttachment,
-// volumesAttached, or a machine. volumesInUse does not count: a pod may wait for it there.
+// shownAt ignores volumesInUse: a pod may wait for the volume there.
 func (s *Sim) shownAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	h, _ := s.w.Hold(v)
 	_, exists := s.w.Attachment(ledger.AttachmentName(v, n))
@@ -355,9 +335,8 @@ func (s *Sim) shownAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	return h.Node == n || exists || slices.Contains(node.Reported, v) || k != nil && k.machine.Uses(v) || slices.ContainsFunc(s.w.Disks.At[v], has)
 }
 
-// strayElsewhere says whether a volume is attached at another node for a request of a killed
-// kube-controller-manager: only its next start detaches that, and moorage-attacher attaches it nowhere else
-// meanwhile.
+// Only kube-controller-manager's next start detaches the volume; meanwhile moorage-attacher attaches it
+// nowhere else.
 func (s *Sim) strayElsewhere(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -368,9 +347,7 @@ func (s *Sim) strayElsewhere(v ledger.VolumeID, n ledger.NodeName) bool {
 	return false
 }
 
-// replaced says whether a volume is attached to a machine that another machine of its name has replaced:
-// only a person can detach it. The leader uses the name of the first attach, although the attacher has used
-// the other since.
+// replaced: only a person can detach a volume from a machine that another of its name has replaced.
 func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -389,7 +366,6 @@ func (s *Sim) replaced(c *controller, v ledger.VolumeID) bool {
 	})
 }
 
-// stamped says whether a VolumeAttachment ever had this driver's name of a node.
 func (s *Sim) stamped(uid, nodeID string) bool {
 	return slices.ContainsFunc(s.logs[world.Attachments], func(c world.Change) bool {
 		a, ok := c.Fact.(ledger.Attachment)
@@ -397,8 +373,7 @@ func (s *Sim) stamped(uid, nodeID string) bool {
 	})
 }
 
-// provedAbsent says whether a controller has proved that a volume without VolumeAttachments is not reported
-// at its hold's node.
+// provedAbsent: the hold's node does not report the volume, which has no VolumeAttachments.
 func provedAbsent(c *controller, v ledger.VolumeID) bool {
 	known := c.observer.snapshot().Volume(v)
 	return v.NoAttach() && known != nil && slices.ContainsFunc(known.OnNodes, func(p ledger.VolumeOnNode) bool {
@@ -406,7 +381,6 @@ func provedAbsent(c *controller, v ledger.VolumeID) bool {
 	})
 }
 
-// judgeLeaks: an unused volume is attached nowhere.
 func (s *Sim) judgeLeaks(c *controller) {
 	for _, key := range s.w.Keys(world.Attachments) {
 		a, _ := s.w.Attachment(key)
@@ -436,7 +410,6 @@ func (s *Sim) judgeLeaks(c *controller) {
 	}
 }
 
-// usedAt says whether a pod or ticket at a node uses a volume, also with a lost claim.
 func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	for _, p := range s.w.PodsAt(n) {
 		if p.Phase != ledger.PodFinished && (slices.Contains(s.w.Judge.UsedBy(s.w, p), v) || s.lostBy(p, v)) {
@@ -451,8 +424,7 @@ func (s *Sim) usedAt(v ledger.VolumeID, n ledger.NodeName) bool {
 	return false
 }
 
-// triedInVain says whether the status of a ticket for a volume is refused permanently: it is granted again
-// and again, and each time the volume begins to leave its place, and does not.
+// A ticket whose status is refused permanently is granted again and again.
 func (s *Sim) triedInVain(v ledger.VolumeID) bool {
 	return len(s.w.Refusals) > 0 && slices.ContainsFunc(s.w.Keys(world.Tickets), func(key string) bool {
 		t, _ := s.w.Ticket(world.TicketKey(key))
@@ -460,8 +432,7 @@ func (s *Sim) triedInVain(v ledger.VolumeID) bool {
 	})
 }
 
-// lostBy says whether a pod's claim had a volume until its PersistentVolume vanished: a leader that saw
-// this late has counted the pod as the volume's user.
+// lostBy: a leader that saw the vanishing late has counted the pod as the volume's user.
 func (s *Sim) lostBy(p ledger.Pod, v ledger.VolumeID) bool {
 	return slices.ContainsFunc(p.Volumes, func(pv ledger.PodVolume) bool {
 		lost, ok := s.w.LostBy(ledger.ClaimKey{Namespace: p.Namespace, Name: pv.Claim})
@@ -469,7 +440,6 @@ func (s *Sim) lostBy(p ledger.Pod, v ledger.VolumeID) bool {
 	})
 }
 
-// reachable says whether a node's kubelet can let go.
 func (s *Sim) reachable(n ledger.NodeName) bool {
 	k := s.kubeletOf(n)
 	return k != nil && k.working()

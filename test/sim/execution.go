@@ -11,8 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// do carries a task out, one request after the other, and reports its end when the ledger knows its effect.
-// The requests and the meaning of answers are the product's (internal/protocol).
+// do reports a task's end when the ledger knows its effect. internal/protocol makes the requests and reads
+// the answers.
 func (c *controller) do(t protocol.Task, then func(protocol.End)) {
 	t, m := c.memory.Next(t, c.observer.snapshot(), c.s.Now())
 	c.follow(t, m, then)
@@ -34,7 +34,7 @@ func (c *controller) follow(t protocol.Task, m protocol.Move, then func(protocol
 	}
 }
 
-// send sends a task's request. Changes of a node, and lists of its pods, share requests.
+// Changes of a node, and lists of its pods, share requests.
 func (c *controller) send(t protocol.Task, r protocol.Request, then func(protocol.End)) {
 	e := &entry{r, func(a protocol.Answer) {
 		t, m := c.memory.Answer(t, a, c.observer.snapshot(), c.s.Now())
@@ -61,8 +61,6 @@ func (c *controller) send(t protocol.Task, r protocol.Request, then func(protoco
 	}
 }
 
-// write sends a request with a deadline inside the lease, and takes the answer
-// in.
 func (c *controller) write(op string, r protocol.Request, sent world.Request, then func(protocol.Answer)) {
 	now := c.s.Now()
 	deadline := now.Add(c.s.config.WriteTimeout)
@@ -122,19 +120,17 @@ func stepOp(s rules.Step) string {
 	return fmt.Sprintf("%s %s %s", s.Kind, volumeArg(s.Volume), s.Node)
 }
 
-// batch holds the entries for the next request about a node.
 type batch struct {
 	busy    bool
 	pending []*entry
 }
 
-// entry is a request that may share another.
 type entry struct {
 	request protocol.Request
 	then    func(protocol.Answer)
 }
 
-// join adds an entry to the next request about its node. If none is in flight, the request begins at once.
+// If no request about the node is in flight, the entry's request begins at once.
 func (c *controller) join(of map[ledger.NodeName]*batch, e *entry, send func(ledger.NodeName, []*entry, func())) {
 	n := e.request.Node
 	b := of[n]
@@ -159,7 +155,6 @@ func (c *controller) drain(b *batch, n ledger.NodeName, send func(ledger.NodeNam
 	send(n, entries, func() { c.drain(b, n, send) })
 }
 
-// writeNode writes all fitting changes of a batch with one patch.
 func (c *controller) writeNode(n ledger.NodeName, entries []*entry, next func()) {
 	node, known := c.observer.get(world.Nodes, string(n)).(ledger.NodeState)
 	var changes []protocol.Change

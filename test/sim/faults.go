@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// faults kills, pauses, cuts, breaks and restarts things.
 type faults struct {
 	s        *Sim
 	machines int                     // the number of replaced ones
@@ -21,7 +20,6 @@ type faults struct {
 	cutIn    map[ledger.NodeName]int // the boot in which a machine was cut off
 }
 
-// victim is a process that can be killed and started.
 type victim interface {
 	kill()
 	restart()
@@ -104,8 +102,7 @@ func (f *faults) offerKill(m *menu, c *caller) {
 	}
 }
 
-// vouched says whether a process is the kubelet of a returned machine whose Node still has the taint, which
-// still vouches (the residual risk of a stale taint).
+// The taint of a returned machine's Node still vouches (the residual risk of a stale taint).
 func (f *faults) vouched(name string) bool {
 	n, exists := f.s.w.Node(ledger.NodeName(name))
 	return exists && n.OutOfService
@@ -200,8 +197,6 @@ func (f *faults) act(what, arg string) bool {
 	return true
 }
 
-// mayBeLetIn says whether no mount is left from before a machine was cut off: its Node is Ready, and it has
-// booted since, or nothing is mounted there.
 func (f *faults) mayBeLetIn(k *kubelet) bool {
 	n, _ := f.s.w.Node(k.node)
 	return n.Ready == ledger.ReadyTrue && k.working() && f.nothingLeft(k)
@@ -306,8 +301,6 @@ func (f *faults) limit(name ledger.NodeName, arg string) bool {
 	return true
 }
 
-// heal ends all faults: everything comes back, except some nodes that stay down for good, with a person's
-// taint.
 func (f *faults) heal() {
 	f.s.net.down = false
 	f.healBadness()

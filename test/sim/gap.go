@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// relist takes in a kind's present state, like an informer after a watch gap: short-lived objects are not
-// shown, a recreated object replaces its predecessor, and deletions come last.
+// Short-lived objects are not shown, a recreated object replaces its predecessor, and deletions come last.
 func (o *observer) relist(k world.Kind) {
 	changes := newest(o.s.logs[k][o.at[k]:])
 	o.at[k] = len(o.s.logs[k])
@@ -27,8 +26,7 @@ func (o *observer) relist(k world.Kind) {
 	}
 }
 
-// vanished are the objects of a kind that answers showed, and that ended in a watch gap: the watch never
-// shows them.
+// vanished objects ended in a watch gap: the watch never shows them.
 func (o *observer) vanished(k world.Kind) (keys []string) {
 	for key, e := range o.ahead[k] {
 		if o.store[k][key] == nil && world.VersionOf(e) <= o.handled[k] {
@@ -39,7 +37,6 @@ func (o *observer) vanished(k world.Kind) (keys []string) {
 	return keys
 }
 
-// sweepVanished takes in their end, as a feed of internal/watch does, but without its wait.
 func (o *observer) sweepVanished(k world.Kind) bool {
 	keys := o.vanished(k)
 	for _, key := range keys {

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// grantAt decides on one node's pending tickets, as internal/tickets does; the writes run in parallel.
 func (c *controller) grantAt(n ledger.NodeName) bool {
 	if !c.grants.start(n) {
 		return false
@@ -49,7 +48,7 @@ func (c *controller) round(n ledger.NodeName) {
 
 func (c *controller) leftAlone(t *ledger.Ticket) time.Duration { return c.refused.Left(t, c.s.Now()) }
 
-// together is the end of two attempts with joined errors (errors.Join, protocol.AttemptEnd).
+// together joins the errors of two attempts (errors.Join, protocol.AttemptEnd).
 func together(a, b protocol.End) protocol.End {
 	if a == protocol.Finished || b == protocol.Stale {
 		return b
@@ -68,13 +67,11 @@ func (c *controller) answer(d protocol.Decided, then func(protocol.End)) {
 	c.do(task, then)
 }
 
-// says says whether a ticket's status, at the decision, equals a task's write.
 func (c *controller) says(t protocol.Task) bool {
 	r := t.Commit
 	return r.Phase == t.Ticket.Phase && string(r.Verdict.First().Code) == t.Ticket.Reason
 }
 
-// tend handles a ticket, except its grant.
 func (c *controller) tend(id ledger.TicketID) bool {
 	if !c.tickets.start(id) {
 		return false
@@ -107,8 +104,6 @@ func (c *controller) tend(id ledger.TicketID) bool {
 	return true
 }
 
-// satisfied is the write of a ticket's condition Satisfied, as controller/ticket makes it, if the condition
-// must change.
 func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (protocol.Task, bool) {
 	if !c.s.config.Asked || t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
 		return protocol.Task{}, false
@@ -126,7 +121,6 @@ func (c *controller) satisfied(s ledger.Snapshot, t *ledger.Ticket) (protocol.Ta
 	return task, true
 }
 
-// left is the rest of a ticket's life; 0: no end.
 func (c *controller) left(t *ledger.Ticket) time.Duration {
 	if t.TTLSeconds == 0 {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// judgeHolds: VolumeHolds are correct. None is left for a volume that is nowhere; a Free one names no node,
-// and a Held one names a node with a user that has the volume or asks for it; its waiting users exist.
+// No VolumeHold is left for a volume that is nowhere. A Free one names no node, and a Held one a node with
+// a user. Its waiting users exist.
 func (s *Sim) judgeHolds(c *controller) {
 	if s.config.Cooperative || len(s.w.Refusals) > 0 {
 		return
@@ -40,7 +40,6 @@ func (s *Sim) judgeHolds(c *controller) {
 	}
 }
 
-// asks says whether a pod or a ticket exists and needs a volume.
 func (s *Sim) asks(r ledger.Requester, v ledger.VolumeID) bool {
 	if r.Ticket {
 		t, exists := s.w.Ticket(ledger.TicketID{Namespace: r.Namespace, Name: r.Name})

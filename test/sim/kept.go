@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// keeper is a process whose offers stay the same while it does nothing and gets no answer, no fault or user
-// acts, the API server gets no write, and its time (due) has not come.
+// keeper's offers stay the same until it acts, is answered, its time (due) comes, a fault or user acts, or
+// the API server gets a write.
 type keeper interface {
 	process
 	self() *caller
-	// draws says whether its offers are drawn anew each time.
 	draws() bool
 }
 
@@ -32,7 +31,6 @@ func (a *attacher) draws() bool { return false }
 
 func (a *ownAttacher) draws() bool { return false }
 
-// kept are a process's last offers, all of class work, and their inputs.
 type kept struct {
 	offers  []Action
 	weights []int
@@ -41,7 +39,6 @@ type kept struct {
 	known   bool
 }
 
-// moves counts the events that may change a process's offers.
 type moves struct {
 	version int64 // of the API server
 	all     int   // events that may touch all processes
@@ -50,7 +47,6 @@ type moves struct {
 
 func (s *Sim) movesOf(c *caller) moves { return moves{s.w.Version(), s.moved, c.moved} }
 
-// touch notes the processes whose offers an action may change, except by its writes.
 func (s *Sim) touch(a Action) {
 	switch who := s.named(a.Who).(type) {
 	case keeper:
@@ -71,7 +67,6 @@ func (s *Sim) touch(a Action) {
 	}
 }
 
-// offerKept offers a process's actions: its kept ones if nothing has changed.
 func (s *Sim) offerKept(p keeper, k *kept) {
 	m, now := &s.menu, s.movesOf(p.self())
 	if k.known && k.moves == now && (k.until.IsZero() || s.Now().Before(k.until)) {
@@ -100,7 +95,6 @@ func (m *menu) repeat(k *kept) {
 	}
 }
 
-// keeps says whether all kept offers equal fresh ones.
 func (s *Sim) keeps() bool {
 	for i, p := range s.all {
 		k := &s.kept[i]

@@ -4,7 +4,6 @@ package sim
 
 import "testing"
 
-// Kept offers equal fresh ones, in each state of runs of all kinds.
 func TestKeptOffers(t *testing.T) {
 	for seed := range uint64(40) {
 		s := New(ConfigFor(seed))

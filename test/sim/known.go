@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// noteKnown tells the judge when all controllers know everything, without earlier decisions in flight: from
-// then on, departed volumes and lowered limits excuse no grant.
+// When all controllers know everything, and no earlier decision is in flight, departed volumes and lowered
+// limits excuse no more grants.
 func (s *Sim) noteKnown() {
 	if !s.w.Judge.Marks(s.w) || !s.allKnown() {
 		return
@@ -26,8 +26,6 @@ func (s *Sim) noteKnown() {
 	})
 }
 
-// allKnown says whether each running controller has seen everything, and none has a request in flight or an
-// earlier decision that continues after a wait.
 func (s *Sim) allKnown() bool {
 	for _, c := range s.controllers {
 		if c.up && (c.taking || len(c.outlasted) > 0 || !c.observer.current()) {
@@ -39,10 +37,8 @@ func (s *Sim) allKnown() bool {
 	})
 }
 
-// knowsAll says whether a process runs that has listed everything, and has had all events since.
 func (o *observer) knowsAll() bool { return o.caller.awake() && o.synced() && o.current() }
 
-// current says whether all events of listed kinds have been delivered.
 func (o *observer) current() bool {
 	for _, k := range o.kinds {
 		if o.at[k] >= 0 && o.at[k] < len(o.s.logs[k]) {

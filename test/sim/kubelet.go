@@ -11,8 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// kubelet plays a node's kubelet: it chooses the times of its actions, carries its requests, and keeps the
-// length of its silence.
 type kubelet struct {
 	caller
 	s       *Sim
@@ -27,10 +25,8 @@ func newKubelet(s *Sim, n ledger.NodeName, m *world.Machine) *kubelet {
 	return &kubelet{s: s, caller: caller{name: string(n), up: true}, node: n, machine: m, busy: map[string]bool{}}
 }
 
-// process is the memory and abilities of the machine's kubelet.
 func (k *kubelet) process() world.Kubelet { return k.s.w.KubeletOf(k.machine) }
 
-// kill ends the process; containers and mounts stay.
 func (k *kubelet) kill() {
 	k.incarnation++
 	k.up = false
@@ -43,7 +39,6 @@ func (k *kubelet) crash() {
 	k.machine.PowerOff()
 }
 
-// cut takes the network away, join gives it back.
 func (k *kubelet) cut() {
 	k.process().Linked = false
 	k.quiet()
@@ -66,10 +61,8 @@ func (k *kubelet) heard() {
 	}
 }
 
-// restart begins anew: mounts are found on disk, containers run on.
 func (k *kubelet) restart() { k.startWithout() }
 
-// startWithout begins anew, and fails to rebuild these mounts.
 func (k *kubelet) startWithout(unknown ...ledger.VolumeID) {
 	k.incarnation++
 	k.up = true
@@ -78,7 +71,6 @@ func (k *kubelet) startWithout(unknown ...ledger.VolumeID) {
 	k.heard()
 }
 
-// working says whether the process runs and reaches the API server.
 func (k *kubelet) working() bool { return k.up && k.process().Linked }
 
 func (k *kubelet) offer(m *menu) {
@@ -132,7 +124,6 @@ func (k *kubelet) offer(m *menu) {
 	}
 }
 
-// offerLocal offers the actions without the API server.
 func (k *kubelet) offerLocal(m *menu, p world.Kubelet) {
 	var room [8]string
 	stoppable := room[:0]
@@ -203,8 +194,6 @@ func (k *kubelet) act(what, arg string) bool {
 	return k.ask(p, what, arg)
 }
 
-// unmount unpublishes a volume for a pod, and unstages it at once, unless kubelets of the run may be killed
-// in between.
 func (k *kubelet) unmount(p world.Kubelet, v ledger.VolumeID, uid string) bool {
 	if k.s.w.Forgetful {
 		return p.Unpublish(v, uid)

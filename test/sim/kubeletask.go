@@ -8,10 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// kubeletTimeout is how long a kubelet waits for an answer.
 const kubeletTimeout = 10 * time.Second
 
-// ask has a process send an action's request, unless one about the same is unanswered.
 func (k *kubelet) ask(p world.Kubelet, what, arg string) bool {
 	about := arg
 	if what == "report" || what == "resolve" {
@@ -42,7 +40,6 @@ func (k *kubelet) ask(p world.Kubelet, what, arg string) bool {
 	return true
 }
 
-// request is the request of an action, and the handler of its answer.
 func (k *kubelet) request(p world.Kubelet, what, arg string) (r world.Request, then func(world.Answer), possible bool) {
 	switch v := volumeOf(arg); what {
 	case "report":

@@ -8,16 +8,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// lease is the controllers' Lease: its holder, and until when all others must believe so.
 type lease struct {
 	holder *controller
 	since  int // the holder's incarnation
 	epoch  int64
-	// frozen is when the holder stopped renewing, if it did: it is paused or dead.
 	frozen time.Time
 }
 
-// until is the end of the lease: a working holder renews all the time.
 func (l *lease) until(s *Sim) time.Time {
 	if l.frozen.IsZero() {
 		return s.Now().Add(s.config.LeaseDuration)
@@ -25,10 +22,8 @@ func (l *lease) until(s *Sim) time.Time {
 	return l.frozen.Add(s.config.LeaseDuration)
 }
 
-// free says whether another process may take the lease.
 func (l *lease) free(s *Sim) bool { return l.holder == nil || !s.Now().Before(l.until(s)) }
 
-// role is a controller's stage.
 type role uint8
 
 const (
@@ -39,19 +34,16 @@ const (
 	leading
 )
 
-// leads says whether this process holds the lease, as far as the lease knows.
 func (c *controller) leads() bool {
 	return c.s.lease.holder == c && c.s.lease.since == c.incarnation
 }
 
-// freeze stops the lease of a controller that stops.
 func (c *controller) freeze() {
 	if l := &c.s.lease; c.leads() && l.frozen.IsZero() {
 		l.frozen = c.s.Now()
 	}
 }
 
-// offerLease offers the actions of leader election.
 func (c *controller) offerLease(m *menu) {
 	l := &c.s.lease
 	switch {
@@ -70,8 +62,8 @@ func (c *controller) offerLease(m *menu) {
 	}
 }
 
-// mayCompare says whether a leader may now believe Nodes' reports of storages that have cut them off: it
-// has compared them with the NetworkFences, and they are true of the machines that it knows.
+// A leader believes Nodes' reports of cut-off storage once they agree with the NetworkFences, for the
+// machines that it knows.
 func (c *controller) mayCompare() bool {
 	s := c.observer.snapshot()
 	if c.role != leading || s.BelievesCutOff() {
@@ -85,7 +77,6 @@ func (c *controller) mayCompare() bool {
 	return true
 }
 
-// heldBy says whether a message's sender holds the lease since then.
 func (l *lease) heldBy(m *message) bool {
 	return l.holder != nil && &l.holder.caller == m.caller && l.since == m.incarnation && m.incarnation == m.caller.incarnation
 }
@@ -120,14 +111,12 @@ func (c *controller) actLease(what string) bool {
 	return true
 }
 
-// kill ends the process at once: it forgets everything.
 func (c *controller) kill() {
 	c.freeze()
 	c.incarnation++
 	c.up, c.paused, c.role = false, false, standby
 }
 
-// restart begins anew, with nothing remembered.
 func (c *controller) restart() {
 	c.freeze()
 	c.incarnation++
@@ -140,7 +129,6 @@ func (c *controller) pause() {
 	c.paused = true
 }
 
-// resume continues after a pause. A lease without a new holder is renewed.
 func (c *controller) resume() {
 	c.paused = false
 	c.observer.resume()

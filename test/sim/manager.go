@@ -13,10 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// manager is kube-controller-manager with its attach/detach controller, in Cooperative mode. It follows
-// pods, nodes and VolumeAttachments, each at its own pace, but only pods and nodes wake it: it finds a
-// foreign attachment when it looks for its name, or when it starts. It alone writes volumesAttached: the
-// whole list, without a precondition.
+// Only pods and nodes wake kube-controller-manager: it finds a foreign attachment when it looks for its
+// name, or when it starts. It alone writes volumesAttached, whole, without a precondition.
 type manager struct {
 	caller
 	s       *Sim
@@ -31,7 +29,6 @@ type manager struct {
 	checked time.Time
 }
 
-// attached is an entry of its actual state of the world.
 type attached struct {
 	confirmed bool // false: uncertain, after a failure or a start
 	reported  bool
@@ -40,7 +37,6 @@ type attached struct {
 	unwanted  time.Time
 }
 
-// operation is an attach or a detach in progress, or in its pause after a failure.
 type operation struct {
 	at      world.At
 	attach  bool
@@ -52,7 +48,6 @@ type operation struct {
 	failed  int
 }
 
-// The attach/detach controller's times.
 const (
 	firstPoll   = 500 * time.Millisecond
 	longestPoll = 7 * time.Second
@@ -138,7 +133,6 @@ func (k *manager) offer(m *menu) {
 	}
 }
 
-// beat is when a node's heartbeat shows that a volume assumed mounted is not.
 func (k *manager) beat(at world.At) time.Time {
 	a, n := k.actual[at], k.nodes[at.Node]
 	if kubelet := k.s.kubeletOf(at.Node); !a.mounted || slices.Contains(n.InUse, at.Volume) || n.Name == "" || kubelet == nil || !kubelet.working() {
@@ -154,9 +148,8 @@ func atOf(arg string) world.At {
 	return world.At{Volume: volumeOf(v), Node: ledger.NodeName(n)}
 }
 
-// pressed says whether it has anything to do. It acts within a fraction of a second, ten times a second,
-// and Moorage relies on that when it deletes objects that this controller may know (docs/decisions/0008):
-// no time passes meanwhile.
+// No time passes while it has work: it acts ten times a second, and Moorage relies on that when it deletes
+// objects that this controller may know (docs/decisions/0008).
 func (k *manager) pressed() bool {
 	var m menu
 	k.offer(&m)
@@ -231,7 +224,6 @@ func (k *manager) mounts(n ledger.NodeState) {
 	}
 }
 
-// begin takes in the nodes' reports and the attachments.
 func (k *manager) begin() {
 	k.begun, k.checked = true, k.s.Now()
 	for name, n := range k.nodes {
@@ -246,7 +238,6 @@ func (k *manager) begin() {
 	}
 }
 
-// desired is where pods want volumes, as far as it has seen.
 func (k *manager) desired() map[world.At]bool {
 	set := map[world.At]bool{}
 	for _, p := range k.pods {
@@ -261,7 +252,6 @@ func (k *manager) desired() map[world.At]bool {
 	return set
 }
 
-// key is the key that no two operations share: an exclusive volume, or a shared volume at a node.
 func (k *manager) key(at world.At) string {
 	if k.s.w.Exclusive(at.Volume) {
 		return volumeArg(at.Volume)
@@ -269,15 +259,13 @@ func (k *manager) key(at world.At) string {
 	return strings.ReplaceAll(atArg(at), " ", "@")
 }
 
-// idle says whether an operation may begin. An operation of the other kind drops the pause after a failure;
-// an attach to another node waits for it (nestedpendingoperations, Run: the operation's name counts, and an
-// exclusive volume's key has no node).
+// An operation of the other kind drops the pause after a failure. An attach to another node waits for it
+// (nestedpendingoperations, Run: the operation's name counts, and an exclusive volume's key has no node).
 func (k *manager) idle(at world.At, attach bool) bool {
 	o := k.busy[k.key(at)]
 	return o == nil || !o.running && (o.attach != attach || !k.s.Now().Before(o.next))
 }
 
-// detachable lists the attached volumes that no pod wants and that may be detached.
 func (k *manager) detachable() []world.At {
 	var list []world.At
 	desired := k.desired()
@@ -297,7 +285,6 @@ func (k *manager) detachable() []world.At {
 	return list
 }
 
-// forced says whether a detach ignores the node's word.
 func (k *manager) forced(at world.At, a *attached) bool {
 	n, exists := k.nodes[at.Node]
 	ready := exists && n.Ready == ledger.ReadyTrue
@@ -312,8 +299,6 @@ func sortedAt(seq func(func(world.At) bool)) []world.At {
 	})
 }
 
-// attachable lists the unattached volumes that pods want; it leaves an exclusive volume at its certain
-// other node.
 func (k *manager) attachable() []world.At {
 	var list []world.At
 	for _, at := range sortedAt(maps.Keys(k.desired())) {

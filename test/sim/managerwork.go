@@ -13,13 +13,11 @@ import (
 
 var errGiveUp = errors.New("it gave up")
 
-// send sends a request with the attach/detach controller's name.
 func (k *manager) send(op string, r world.Request, then func(world.Answer, error)) {
 	r.Manager = true
 	k.s.net.send(&k.caller, op, k.s.Now().Add(kubeletTimeout), r, then)
 }
 
-// start notes that an operation is under way.
 func (k *manager) start(at world.At, attach bool) *operation {
 	o := &operation{at: at, attach: attach, running: true}
 	if was := k.busy[k.key(at)]; was != nil && was.attach == attach {
@@ -29,8 +27,8 @@ func (k *manager) start(at world.At, attach bool) *operation {
 	return o
 }
 
-// done ends an operation. After a failure the volume's place is uncertain, and the next try waits: half a
-// second, doubled up to about two minutes.
+// After a failure the volume's place is uncertain, and the next try waits: half a second, doubled up to
+// about two minutes.
 func (k *manager) done(o *operation, err error) {
 	if err == nil {
 		delete(k.busy, k.key(o.at))
@@ -45,8 +43,6 @@ func (k *manager) done(o *operation, err error) {
 	o.failed++
 }
 
-// detach takes a volume out of volumesAttached, checks whether it is in use, and deletes the attachment by
-// name.
 func (k *manager) detach(at world.At) bool {
 	a := k.actual[at]
 	forced := k.forced(at, a)
@@ -95,13 +91,11 @@ func (k *manager) drop(o *operation) {
 	})
 }
 
-// poll has an operation check the attachment now and then.
 func (k *manager) poll(o *operation) {
 	o.polls, o.pause = true, firstPoll
 	o.next, o.end = k.s.Now().Add(o.pause), k.s.Now().Add(pollTimeout)
 }
 
-// attach makes the attachment, unless it sees one of that name.
 func (k *manager) attach(at world.At) bool {
 	o := k.start(at, true)
 	name := ledger.AttachmentName(at.Volume, at.Node)
@@ -131,7 +125,6 @@ func (s *Sim) volumeOfPV(v ledger.VolumeID) string {
 	return ""
 }
 
-// look is one check of the attachment by an operation, in its own cache.
 func (k *manager) look(_ string, o *operation) bool {
 	va, there := k.vas[ledger.AttachmentName(o.at.Volume, o.at.Node)]
 	switch {
@@ -152,12 +145,10 @@ func (k *manager) look(_ string, o *operation) bool {
 	return true
 }
 
-// writing says whether a write of a node's status is in flight: it makes one after the other.
 func (k *manager) writing(n ledger.NodeName) bool {
 	return k.s.net.find(messageID(&k.caller, "status "+string(n))) != nil
 }
 
-// status writes a node's whole volumesAttached.
 func (k *manager) status(n ledger.NodeName, then func(error)) bool {
 	r := world.Request{Do: world.WriteReported, Node: n}
 	for _, at := range k.sorted() {
@@ -175,7 +166,6 @@ func (k *manager) status(n ledger.NodeName, then func(error)) bool {
 	return true
 }
 
-// stale says whether an attachment that it relies on is gone.
 func (k *manager) stale() bool {
 	for at, a := range k.actual {
 		if _, there := k.vas[ledger.AttachmentName(at.Volume, at.Node)]; a.confirmed && !there {
@@ -185,12 +175,10 @@ func (k *manager) stale() bool {
 	return false
 }
 
-// checkable says whether the check of all attachments is due, and would find anything.
 func (k *manager) checkable() bool {
 	return k.begun && !k.s.Now().Before(k.checked.Add(checkEvery)) && k.stale()
 }
 
-// check finds attachments that others have deleted.
 func (k *manager) check() bool {
 	k.checked = k.s.Now()
 	for _, at := range k.sorted() {

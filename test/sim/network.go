@@ -13,10 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// errTimeout is a caller's error for an unanswered request.
 var errTimeout = errors.New("no answer in time")
 
-// caller is a process that sends requests. After a kill or a restart it is deaf to earlier answers.
+// After a kill or a restart, caller is deaf to earlier answers.
 type caller struct {
 	name        string
 	incarnation int
@@ -27,8 +26,6 @@ type caller struct {
 
 func (c *caller) awake() bool { return c.up && !c.paused }
 
-// message is a request on its way: sent, then served, then answered. It may be lost on either way, and
-// served long after its caller gave up.
 type message struct {
 	id          string
 	caller      *caller
@@ -44,14 +41,12 @@ type message struct {
 
 func (m *message) deaf() bool { return m.given || m.caller.incarnation != m.incarnation }
 
-// network is between the processes and the API server.
 type network struct {
 	s        *Sim
 	messages []*message
 	down     bool // the API server
 }
 
-// send puts a request on its way. op names it among its caller's requests.
 func (n *network) send(c *caller, op string, deadline time.Time, r world.Request, then func(world.Answer, error)) {
 	id := messageID(c, op)
 	for slices.ContainsFunc(n.messages, func(m *message) bool { return m.id == id }) {
@@ -77,15 +72,9 @@ func (n *network) remove(m *message) {
 	n.messages = slices.DeleteFunc(n.messages, func(o *message) bool { return o == m })
 }
 
-// servable says whether a request may still be carried out. Most may, however late: their preconditions
-// prevent harm. Some have no such precondition, and are waited for until the API server, which knows the
-// timeout, has given up: the creation of a VolumeAttachment and an addition to volumesAttached, by all; a
-// Binding, by its scheduler's next leader; a ticket's status, by its sender if it still leads, which relies
-// on a read after that. Others lack a test: a forced deletion does not test the Node, a forced removal from
-// volumesAttached not the Lease of a returned kubelet, and the removal of a volume without
-// VolumeAttachments not its user; all are over when the API server has given them up. A kubelet's
-// volumesInUse counts only while that kubelet waits for it: no controller can be safe from a kubelet that
-// contradicts itself.
+// Most requests may be carried out however late, since their preconditions prevent harm. Others, which lack
+// a precondition or a test of the Node, the Lease or the user, are over when the API server has given them
+// up. A kubelet's volumesInUse counts only while that kubelet waits for it.
 func (n *network) servable(m *message) bool {
 	if m.served || m.lost || n.down {
 		return false
@@ -104,13 +93,12 @@ func (n *network) servable(m *message) bool {
 	return true
 }
 
-// over says whether a caller may learn that no answer will come: its time is over, or the connection broke.
 func (n *network) over(m *message) bool {
 	return !m.deaf() && m.caller.awake() && (m.lost || !n.s.Now().Before(m.deadline))
 }
 
-// conflicts says whether a request may be answered with a conflict, and carried out all the same, by then
-// or later: the API server answers so for any storage failure at a bind.
+// conflicts: the API server answers any storage failure at a bind with a conflict, and may carry the bind
+// out all the same.
 func (n *network) conflicts(m *message) bool {
 	return n.s.config.Conflicts && m.request.Do == world.BindPod && !m.lost && !m.deaf() && m.caller.awake() && !n.down
 }
@@ -190,7 +178,6 @@ func (n *network) act(what, id string) bool {
 	return true
 }
 
-// noteStray notes a VolumeAttachment made for a kube-controller-manager that has ended.
 func (s *Sim) noteStray(m *message) {
 	if !m.request.Manager || m.request.Do != world.CreateAttachment || m.caller.incarnation == m.incarnation {
 		return

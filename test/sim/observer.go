@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// observer replaces internal/watch: a ledger fed by one watch per kind, each at its own pace, and by
-// answers.
+// observer replaces internal/watch: one watch per kind, each at its own pace, and answers feed a ledger.
 type observer struct {
 	s       *Sim
 	caller  *caller
@@ -49,7 +48,6 @@ func (o *observer) apply(e ledger.Event) {
 	o.tell(o.ledger.Apply(o.s.Now(), e))
 }
 
-// tell passes on the touched keys of a change.
 func (o *observer) tell(t ledger.Touched) {
 	o.changes++
 	o.touched(t)
@@ -57,7 +55,6 @@ func (o *observer) tell(t ledger.Touched) {
 
 func (o *observer) snapshot() ledger.Snapshot { return o.ledger.Snapshot() }
 
-// synced says whether each kind has been listed.
 func (o *observer) synced() bool {
 	for _, k := range o.kinds {
 		if o.at[k] < 0 {
@@ -67,7 +64,6 @@ func (o *observer) synced() bool {
 	return true
 }
 
-// firstOf names a kind's first undelivered event, in actions.
 var firstOf = func() (names [world.Kinds + 1]string) {
 	for _, k := range append(world.AllKinds(), world.NodeWords) {
 		names[k] = k.String() + " 1"
@@ -75,7 +71,6 @@ var firstOf = func() (names [world.Kinds + 1]string) {
 	return names
 }()
 
-// offer offers to list, and to deliver one event or all.
 func (o *observer) offer(m *menu) {
 	for _, k := range o.kinds {
 		pending := len(o.s.logs[k]) - o.at[k]
@@ -112,7 +107,6 @@ func (o *observer) lapsed() int {
 	return n
 }
 
-// lapse has time pass in the ledger, as the real one's sweep does.
 func (o *observer) lapse() bool {
 	n := o.lapsed()
 	if n == 0 {
@@ -123,7 +117,6 @@ func (o *observer) lapse() bool {
 	return true
 }
 
-// readLeases takes in the present Leases of nodes that are not Ready, or that they can't be read.
 func (o *observer) readLeases(down bool) {
 	var names []ledger.NodeName
 	for n := range o.snapshot().Nodes() {
@@ -146,14 +139,12 @@ func (o *observer) readLeases(down bool) {
 	}
 }
 
-// resume continues after a pause, during which this process read no Leases.
 func (o *observer) resume() {
 	if o.synced() {
 		o.readLeases(true)
 	}
 }
 
-// due is when time alone would offer something.
 func (o *observer) due() time.Time {
 	if len(o.lapses) > 0 {
 		return o.lapses[0]
@@ -161,11 +152,10 @@ func (o *observer) due() time.Time {
 	return time.Time{}
 }
 
-// listable: the tickets come first, everything else after.
 func (o *observer) listable(k world.Kind) bool { return k == world.Tickets || o.at[world.Tickets] >= 0 }
 
-// oldest is the greatest age of a first list: pods are read after the tickets, everything else may come
-// from a watch cache some events behind, but not behind the knowledge of all controllers.
+// Pods are read after the tickets. Others may come from a watch cache some events behind, but not behind
+// the knowledge of all controllers.
 func (o *observer) oldest(k world.Kind) int {
 	n := len(o.s.logs[k])
 	if k == world.Pods {
@@ -182,7 +172,6 @@ func (o *observer) does(what string) bool {
 	return false
 }
 
-// act implements process for the actions of offer.
 func (o *observer) act(what, arg string) bool {
 	if what == "lapse" {
 		return o.lapse()
@@ -219,7 +208,6 @@ func (o *observer) act(what, arg string) bool {
 	return true
 }
 
-// list takes in a kind's state after the first n events of its log.
 func (o *observer) list(k world.Kind, n int) {
 	o.at[k] = n
 	if n > 0 {
@@ -236,7 +224,6 @@ func (o *observer) list(k world.Kind, n int) {
 	}
 }
 
-// newest are the last changes of each object, in the order of the objects' first changes.
 func newest(log []world.Change) []world.Change {
 	var list []world.Change
 	at := map[string]int{}
@@ -251,7 +238,6 @@ func newest(log []world.Change) []world.Change {
 	return list
 }
 
-// deliver takes in one watch event, as a feed of internal/watch does.
 func (o *observer) deliver(c world.Change) {
 	o.handled[c.Kind] = max(o.handled[c.Kind], c.Version)
 	ahead := o.ahead[c.Kind][c.Key]
@@ -271,7 +257,6 @@ func (o *observer) deliver(c world.Change) {
 	o.apply(c.Fact)
 }
 
-// saw takes in an answer's objects, unless the watch has come as far.
 func (o *observer) saw(facts ...ledger.Event) {
 	for _, e := range facts {
 		k, key := world.Identify(e)
@@ -287,7 +272,6 @@ func (o *observer) saw(facts ...ledger.Event) {
 	}
 }
 
-// get returns the newest version known of an object.
 func (o *observer) get(k world.Kind, key string) ledger.Event {
 	stored, ahead := o.store[k][key], o.ahead[k][key]
 	if stored == nil || ahead != nil && world.VersionOf(ahead) > world.VersionOf(stored) {

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// sidecar is the process that has the driver attach and detach.
 type sidecar interface {
 	process
 	victim
@@ -24,21 +23,20 @@ type sidecar interface {
 
 func (a *attacher) self() *caller { return &a.caller }
 
-// ownAttacher is moorage-attacher: its real rules, package controller/attacher/decide, choose the next
-// step; its views and writes are the simulator's.
+// ownAttacher is moorage-attacher: package controller/attacher/decide chooses the steps; views and writes
+// are simulated.
 type ownAttacher struct {
 	caller
 	s       *Sim
 	tracker *decide.Tracker
-	// listed: it has begun with the present objects; at is the seen part of the log since.
-	listed bool
-	at     int
-	seen   map[string]ledger.Attachment // by UID, the last state told to the tracker
-	dirty  map[decide.VolumeID]bool
-	wakes  map[decide.VolumeID]time.Time
-	ids    map[ledger.NodeName]string // the driver's last seen names for nodes
-	pvsAt  int                        // the seen part of the PersistentVolumes' log
-	calls  map[string]ledger.VolumeID // by UID: the calls' volumes, also without their PersistentVolumes
+	listed  bool
+	at      int
+	seen    map[string]ledger.Attachment // by UID, the last state told to the tracker
+	dirty   map[decide.VolumeID]bool
+	wakes   map[decide.VolumeID]time.Time
+	ids     map[ledger.NodeName]string // the driver's last seen names for nodes
+	pvsAt   int                        // the seen part of the PersistentVolumes' log
+	calls   map[string]ledger.VolumeID // by UID: the calls' volumes, also without their PersistentVolumes
 }
 
 func newOwnAttacher(s *Sim) *ownAttacher {
@@ -49,7 +47,7 @@ func newOwnAttacher(s *Sim) *ownAttacher {
 
 func (a *ownAttacher) self() *caller { return &a.caller }
 
-// forget begins anew, with the rules' empty memory. Its pauses are the longest possible ones.
+// forget's pauses are the longest possible ones.
 func (a *ownAttacher) forget() {
 	tracker, err := decide.NewTracker(decide.Rules{
 		Driver: driver, Publishes: true, Looks: a.s.config.Looks,
@@ -89,12 +87,10 @@ func (a *ownAttacher) ready() []decide.VolumeID {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// moved says whether a CSINode names another machine than the last seen one.
 func (a *ownAttacher) moved() bool {
 	return slices.ContainsFunc(a.s.nodeNames(), func(n ledger.NodeName) bool { return a.ids[n] != a.s.nodeID(n) })
 }
 
-// renamed says whether PersistentVolumes have vanished or come since its last look.
 func (a *ownAttacher) renamed() bool {
 	return a.s.config.Vanishing && a.pvsAt < len(a.s.logs[world.PersistentVolumes])
 }
@@ -166,13 +162,12 @@ func (a *ownAttacher) event(c world.Change) {
 	}
 }
 
-// lose takes in the end of an attachment. Late events of it don't count as a new one.
+// Late events of an ended attachment don't count as a new one.
 func (a *ownAttacher) lose(uid string) {
 	a.seen[uid] = ledger.Attachment{}
 	a.touch(a.tracker.Lose(uid, a.s.Now()))
 }
 
-// see tells the rules of an attachment, unless a newer state is known.
 func (a *ownAttacher) see(va ledger.Attachment) {
 	if was, known := a.seen[va.UID]; known && (was.UID == "" || world.VersionOf(was) >= world.VersionOf(va)) {
 		return
@@ -224,7 +219,6 @@ func (a *ownAttacher) touch(volumes []decide.VolumeID) {
 	}
 }
 
-// handle begins all steps of the rules for a volume.
 func (a *ownAttacher) handle(v decide.VolumeID) {
 	delete(a.dirty, v)
 	delete(a.wakes, v)
@@ -270,7 +264,6 @@ func (a *ownAttacher) begin(step decide.Step) {
 	})
 }
 
-// wrote takes in the objects in a write's answer before its end.
 func (a *ownAttacher) wrote(step decide.Step, ans world.Answer, err error) {
 	result := decide.Result{}
 	switch {

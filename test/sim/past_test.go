@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sim"
 )
 
-// past is a run that once broke a rule: its subject, its mix, and its actions. Actions that begin with "?"
-// are left out if they can't be taken any more, since their cause of the fault has changed.
+// Actions that begin with "?" may be impossible by now.
 type past struct {
 	config   sim.Config
 	actions  []sim.Action
@@ -51,7 +50,6 @@ func readPast(t *testing.T, path string) past {
 	return p
 }
 
-// TestPast plays the runs that once broke a rule, in testdata/past.
 func TestPast(t *testing.T) {
 	files, err := filepath.Glob("testdata/past/*.txt")
 	if err != nil || len(files) == 0 {

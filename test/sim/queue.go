@@ -8,11 +8,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/protocol"
 )
 
-// whole makes each pause the longest possible one.
 func whole(pause time.Duration) time.Duration { return pause }
 
-// queue is internal/work's queue as data: at most one run per key at a time, at once after a touch, later
-// for time or a failure.
+// queue is internal/work's queue as data: at most one run per key at a time.
 type queue[K comparable] struct {
 	items   []*item[K] // in the order of their first addition
 	of      map[K]*item[K]
@@ -42,14 +40,12 @@ func (q *queue[K]) item(k K) *item[K] {
 	return i
 }
 
-// add has a key processed at once, also a waiting one.
 func (q *queue[K]) add(k K) { q.item(k).ready = true }
 
 func (i *item[K]) startable(now time.Time) bool {
 	return !i.running && (i.ready || !i.due.IsZero() && !now.Before(i.due))
 }
 
-// start begins to process a key.
 func (q *queue[K]) start(k K) bool {
 	i := q.of[k]
 	if i == nil || !i.startable(q.timeNow()) {
@@ -59,7 +55,6 @@ func (q *queue[K]) start(k K) bool {
 	return true
 }
 
-// done ends a run. after is the time until the next check without a cause.
 func (q *queue[K]) done(k K, after time.Duration, end protocol.End) {
 	i := q.of[k]
 	i.running = false
@@ -73,7 +68,6 @@ func (q *queue[K]) done(k K, after time.Duration, end protocol.End) {
 	}
 }
 
-// offer offers an action for each startable key.
 func (q *queue[K]) offer(m *menu, weight int, who, what string) {
 	now := q.timeNow()
 	for _, i := range q.items {
@@ -83,7 +77,6 @@ func (q *queue[K]) offer(m *menu, weight int, who, what string) {
 	}
 }
 
-// next is when the next waiting key is due.
 func (q *queue[K]) next() time.Time {
 	var t time.Time
 	for _, i := range q.items {

@@ -9,9 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// mayRun says whether a pod could be bound to a node with a working kubelet, by the API's objects and the
-// machines: the node has room, and no other user could block any of its volumes. It uses no rule of the
-// core, which may refuse wrongly. If unsure it says no, also after a PersistentVolume has vanished, since
+// mayRun uses no rule of the core. If unsure it is false, also after a PersistentVolume has vanished, since
 // others know its earlier users.
 func (s *Sim) mayRun(c *controller, p ledger.Pod, n ledger.NodeName) bool {
 	volumes, complete := s.w.VolumesOf(p)
@@ -37,7 +35,6 @@ func (s *Sim) ticketed(v ledger.VolumeID) bool {
 	return false
 }
 
-// inUseBeside says whether another bound pod, or a ticket, has a volume.
 func (s *Sim) inUseBeside(v ledger.VolumeID, p ledger.Pod) bool {
 	for _, key := range s.w.Keys(world.Pods) {
 		other, _ := s.w.Pod(key)
@@ -54,7 +51,6 @@ func (s *Sim) inUseBeside(v ledger.VolumeID, p ledger.Pod) bool {
 	return false
 }
 
-// shownBeside says whether an exclusive volume is at another node, or will be.
 func (s *Sim) shownBeside(v ledger.VolumeID, n ledger.NodeName) bool {
 	return slices.ContainsFunc(s.nodeNames(), func(other ledger.NodeName) bool { return other != n && s.shownAt(v, other) })
 }

@@ -12,16 +12,12 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Result is the end of a run.
 type Result struct {
-	Config Config
-	// Broken are the broken rules, in order. None: the run is good.
-	Broken []string
-	// Faulty are the actions until the faults ended, All the actions until the end.
+	Config      Config
+	Broken      []string
 	Faulty, All []Action
 }
 
-// String describes a failure: its rules, its actions, and how to replay it.
 func (r Result) String() string {
 	var b strings.Builder
 	for _, rule := range r.Broken {
@@ -34,21 +30,19 @@ func (r Result) String() string {
 	return b.String()
 }
 
-// leaseInterval is how often the product reads the Leases of nodes that are not Ready: nothing is at rest
-// before that (internal/watch).
+// The product reads the Leases of nodes that are not Ready this often: nothing is at rest before
+// (internal/watch).
 const leaseInterval = 5 * time.Second
 
-// The bounds after the faults: the number of actions, and the time.
 const (
 	settleActions = 8000
 	settleTime    = time.Hour
-	// With permanent refusals all processes keep retrying: more actions, in a time in which each has tried
-	// with its longest pause.
+	// With permanent refusals all processes keep retrying: in this time, each has tried with its longest
+	// pause.
 	retryActions = 800000
 	retryTime    = 20 * time.Minute
 )
 
-// Run plays one run to its end, or to the first broken rule.
 func Run(config Config) Result { return New(config).run() }
 
 func (s *Sim) run() Result {
@@ -68,7 +62,6 @@ func (s *Sim) run() Result {
 	return s.finish()
 }
 
-// Replay plays a list of actions without the impossible ones, and then runs to the end as Run does.
 func Replay(config Config, actions []Action, listen func(string)) Result {
 	s := New(config)
 	s.notes = listen
@@ -87,8 +80,7 @@ func (s *Sim) result(faulty int) Result {
 	return Result{s.config, s.broken(), s.trace[:faulty:faulty], s.trace}
 }
 
-// finish ends the faults, runs everything until nothing moves, and judges the run as a whole. If volumes
-// are then unknown, their machines boot, as a person has them do, and it is judged again.
+// finish judges the run at rest. If volumes are then unknown, their machines boot, and it is judged again.
 func (s *Sim) finish() Result {
 	faulty := len(s.trace)
 	s.rng = rand.New(rand.NewPCG(s.config.Seed, 0x736574746c65)) // a shortened run settles alike
@@ -102,7 +94,6 @@ func (s *Sim) finish() Result {
 	return s.result(faulty)
 }
 
-// settle runs everything until nothing moves, and judges that, or until a rule is broken.
 func (s *Sim) settle() {
 	long, actions := settleTime, settleActions
 	if len(s.w.Refusals) > 0 {
@@ -135,8 +126,7 @@ func (s *Sim) settle() {
 	s.fault("it does not settle: %s", s.restless())
 }
 
-// reboot boots the machines of nodes with unknown volumes. It is false if there are none. A boot tells nothing of an
-// earlier machine of the name.
+// reboot is false without unknown volumes. A boot tells nothing of an earlier machine of the name.
 func (s *Sim) reboot() bool {
 	c := s.leader()
 	for _, k := range s.kubelets {
@@ -152,7 +142,6 @@ func (s *Sim) reboot() bool {
 	return len(s.rebooted) > 0
 }
 
-// restless names the activity that continues.
 func (s *Sim) restless() string {
 	var last []string
 	for _, a := range s.trace[max(0, len(s.trace)-12):] {

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// scheduler is one process of moorage-scheduler: the plugin's flow from Filter over Reserve to Bind, with
-// the real core's verdicts. It reserves in this process's memory only.
+// scheduler reserves in its own memory only, with the real core's verdicts.
 type scheduler struct {
 	caller
 	s            *Sim
@@ -29,14 +28,12 @@ type scheduler struct {
 	options []string // pods and nodes, as in actions
 }
 
-// The times of a scheduler.
 const (
 	bindTimeout  = 10 * time.Minute // of kube-scheduler, for claims to be bound
 	resendAfter  = time.Second
 	maxConflicts = 5 // how often the pod may change under a Binding (plugins/internal/binding)
 )
 
-// stage is a reservation's progress.
 type stage uint8
 
 const (
@@ -73,8 +70,7 @@ func (k *scheduler) kill() {
 	k.up, k.paused = false, false
 }
 
-// restart begins anew, as this scheduler's next leader: an earlier Binding has a deadline within the lease,
-// and the API server gives it up a write timeout later.
+// An earlier Binding has a deadline within the lease, and the API server gives it up a write timeout later.
 func (k *scheduler) restart() {
 	k.incarnation++
 	k.up, k.paused, k.begun = true, false, false
@@ -140,7 +136,6 @@ func (k *scheduler) mayBegin() bool {
 	return !k.begun && k.observer.synced() && !k.s.Now().Before(k.ready)
 }
 
-// begin reads the present claims on volumes and slots.
 func (k *scheduler) begin() bool {
 	if !k.mayBegin() {
 		return false
@@ -152,7 +147,6 @@ func (k *scheduler) begin() bool {
 	return true
 }
 
-// places lists the nodes for pending pods by the known facts, computed again after a change.
 func (k *scheduler) places() []string {
 	if k.looked == k.observer.changes {
 		return k.options
@@ -175,7 +169,6 @@ func (k *scheduler) schedulable(p *ledger.Pod) bool {
 	return p.Node == "" && p.Phase == ledger.PodLive && k.s.scheduler[p.UID] == k.name
 }
 
-// fitting are the nodes among some where a pod may go, by PreFilter and Filter.
 func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.NodeName) (list []ledger.NodeName) {
 	r, now := rules.PodRequest(s, p), k.s.Now()
 	if !k.arbiter.Admissible(s, r).Allowed() || !r.Attachable(s) { // it knows no driver yet, as its first lists are old
@@ -194,7 +187,6 @@ func (k *scheduler) fitting(s ledger.Snapshot, p *ledger.Pod, nodes ...ledger.No
 	return list
 }
 
-// place is Filter and Reserve: from now on this process's ledger counts the pod at the node.
 func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	s := k.observer.snapshot()
 	p := s.Pod(uid)
@@ -213,7 +205,6 @@ func (k *scheduler) place(uid string, n ledger.NodeName) bool {
 	return true
 }
 
-// next is a reservation's next action; empty while it waits.
 func (k *scheduler) next(r *reservation) string {
 	s, now := k.observer.snapshot(), k.s.Now()
 	pod := s.Pod(r.pod)
@@ -237,7 +228,6 @@ func (k *scheduler) next(r *reservation) string {
 	return ""
 }
 
-// bind judges the node again without the pod itself, and sends the Binding.
 func (k *scheduler) bind(r *reservation) {
 	without := &ledger.Delta{}
 	without.Remove(r.pod)
@@ -252,8 +242,8 @@ func (k *scheduler) bind(r *reservation) {
 	k.send(r)
 }
 
-// send sends the Binding, which certainly fails once the pod has another version. It is settled by success,
-// by the end of the pod, or by a read that shows a node or another version.
+// A Binding fails if the pod has another version. Success, the pod's end, or a read with a node or another
+// version settles it.
 func (k *scheduler) send(r *reservation) {
 	r.stage = binding
 	request := world.Request{Do: world.BindPod, UID: r.pod, Node: r.node, Version: r.version, Since: r.seen, InUse: r.counted}
@@ -270,7 +260,6 @@ func (k *scheduler) send(r *reservation) {
 	})
 }
 
-// read finds out the outcome of a Binding.
 func (k *scheduler) read(r *reservation) {
 	k.ask("read "+r.pod, world.Request{Do: world.GetObject, Kind: world.Pods, Key: r.pod}, func(a world.Answer, err error) {
 		pod, _ := firstFact(a).(ledger.Pod)
@@ -300,19 +289,17 @@ func (k *scheduler) resend(r *reservation) {
 	r.stage, r.until = unsettled, k.s.Now().Add(resendAfter)
 }
 
-// ask sends a request with a deadline within the lease.
 func (k *scheduler) ask(op string, r world.Request, then func(world.Answer, error)) {
 	k.s.net.send(&k.caller, op, k.s.Now().Add(k.s.config.WriteTimeout), r, then)
 }
 
-// release ends the ledger's count of the pod at the node, unless it has seen the pod there.
+// The ledger keeps its count if it has seen the pod at the node.
 func (k *scheduler) release(r *reservation) {
 	k.close(r)
 	k.observer.tell(k.observer.ledger.Unreserve(k.s.Now(), r.pod))
 }
 
-// close ends a reservation. A bound pod's reservation still counts in the ledger until the
-// watch shows the pod at its node.
+// A bound pod's reservation counts in the ledger until the watch shows the pod at its node.
 func (k *scheduler) close(r *reservation) {
 	delete(k.reservations, r.pod)
 	k.order = slices.DeleteFunc(k.order, func(uid string) bool { return uid == r.pod })

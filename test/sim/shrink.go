@@ -4,11 +4,8 @@ package sim
 
 import "strings"
 
-// shrinkReplays bounds the replays of a failed run.
 const shrinkReplays = 3000
 
-// Shrink shortens a failed run's actions while it fails in the same way: it leaves out halves, quarters and
-// so on, down to single actions.
 func Shrink(r Result) Result {
 	if len(r.Broken) == 0 {
 		return r
@@ -38,8 +35,6 @@ func Shrink(r Result) Result {
 	}
 }
 
-// kindOf is a failure without its names, so that a shortened run may fail for another volume in the same
-// way.
 func kindOf(rule string) string {
 	var words []string
 	for _, w := range strings.Fields(rule) {

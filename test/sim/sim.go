@@ -14,15 +14,13 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// driver is the only CSI driver of each simulated cluster, inTree the plugin of volumes without
-// VolumeAttachments, and namespace that of the pods and claims.
+// inTree is the plugin of volumes without VolumeAttachments.
 const (
 	driver    = "csi.sim"
 	inTree    = "kubernetes.io/iscsi"
 	namespace = "ns"
 )
 
-// tick is the time of each action.
 const tick = time.Millisecond
 
 // Sim is one run. It is not safe for parallel use; runs are independent.
@@ -48,12 +46,11 @@ type Sim struct {
 	agents      *agents  // nil without moorage-node
 
 	scheduler map[string]string // a pod's scheduler, by UID
-	// strays are the VolumeAttachments, by UID, that the API server made for a kube-controller-manager that
-	// had ended: its successor lists once, when it begins, and does not know them.
+	// strays are VolumeAttachments, by UID, made for an ended kube-controller-manager: its successor lists
+	// only at its start, and does not know them.
 	strays map[string]bool
 
-	names []ledger.NodeName
-	// firstClaims are all claims until a PersistentVolume vanishes.
+	names       []ledger.NodeName
 	firstClaims []string
 	all         []process
 	kept        []kept            // of each keeper in all
@@ -65,7 +62,6 @@ type Sim struct {
 	notes       func(string) // nil: no listener
 }
 
-// New returns a run before its first action.
 func New(config Config) *Sim {
 	s := &Sim{
 		config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6d6f6f72616765)), w: world.New(),
@@ -89,10 +85,8 @@ func New(config Config) *Sim {
 	return s
 }
 
-// Now is the virtual time.
 func (s *Sim) Now() time.Time { return s.w.Now }
 
-// collect moves writes into the logs that watches follow.
 func (s *Sim) collect() {
 	for _, c := range s.w.Log {
 		s.logs[c.Kind] = append(s.logs[c.Kind], c)
@@ -100,7 +94,6 @@ func (s *Sim) collect() {
 	s.w.Log = s.w.Log[:0]
 }
 
-// note tells the listener of a decision.
 func (s *Sim) note(format string, args ...any) {
 	if s.notes != nil {
 		s.notes(fmt.Sprintf(format, args...))
@@ -166,7 +159,7 @@ func (s *Sim) named(who string) process {
 	return nil
 }
 
-// Do takes one action. It is false, and changes nothing, if the action is impossible.
+// Do is false, and changes nothing, if the action is impossible.
 func (s *Sim) Do(a Action) bool {
 	if a.Who == "clock" {
 		d, err := time.ParseDuration(a.Arg)
@@ -198,8 +191,6 @@ func (s *Sim) Do(a Action) bool {
 	return true
 }
 
-// pass lets time pass. Working kubelets renew their Leases meanwhile, and controllers and schedulers read
-// those of nodes that are not Ready.
 func (s *Sim) pass(d time.Duration) {
 	before := s.w.Now
 	if d > tick {
@@ -222,7 +213,6 @@ func (s *Sim) pass(d time.Duration) {
 	}
 }
 
-// readLeases has each working controller and scheduler read the Leases of nodes that are not Ready.
 func (s *Sim) readLeases() {
 	for _, c := range s.controllers {
 		if c.awake() && c.observer.synced() {
@@ -236,7 +226,6 @@ func (s *Sim) readLeases() {
 	}
 }
 
-// audit has each leading controller check its facts after a change.
 func (s *Sim) audit() {
 	for _, c := range s.controllers {
 		if c.role != leading || c.audited == c.observer.changes {
@@ -247,8 +236,8 @@ func (s *Sim) audit() {
 	}
 }
 
-// tell notes an audit's findings. To a process that began with an old list of attachments, a volume may
-// seem reported early until it has seen their end; and kube-controller-manager may attach a volume twice.
+// A volume may seem reported early to a process with an old list of attachments; and
+// kube-controller-manager may attach a volume twice.
 func (s *Sim) tell(c *controller, found []rules.Violation) {
 	for _, v := range found {
 		switch {
@@ -260,7 +249,6 @@ func (s *Sim) tell(c *controller, found []rules.Violation) {
 	}
 }
 
-// offers collects the possible next actions.
 func (s *Sim) offers() *menu {
 	s.menu.reset()
 	if s.doubt && !s.keeps() {
@@ -276,7 +264,6 @@ func (s *Sim) offers() *menu {
 	return &s.menu
 }
 
-// due is when time alone would offer something.
 func (s *Sim) due() time.Time {
 	var t time.Time
 	for _, p := range s.all {
@@ -285,7 +272,6 @@ func (s *Sim) due() time.Time {
 	return t
 }
 
-// nodeNames lists the run's initial nodes.
 func (s *Sim) nodeNames() []ledger.NodeName {
 	if len(s.names) != len(s.kubelets) {
 		s.names = nil
@@ -296,7 +282,6 @@ func (s *Sim) nodeNames() []ledger.NodeName {
 	return s.names
 }
 
-// nodeID is the driver's name for a node, as its CSINode has it.
 func (s *Sim) nodeID(n ledger.NodeName) string {
 	node, _ := s.w.Drivers(n)
 	for _, d := range node.Drivers {
@@ -307,7 +292,6 @@ func (s *Sim) nodeID(n ledger.NodeName) string {
 	return ""
 }
 
-// volumeArg and volumeOf write and read a volume in an action.
 func volumeArg(v ledger.VolumeID) string {
 	if v.Driver == driver {
 		return v.Handle
@@ -333,8 +317,6 @@ func stepText(s rules.Step) string {
 	return text
 }
 
-// broken are the rules broken so far.
 func (s *Sim) broken() []string { return s.w.Judge.Faults }
 
-// Trace returns the actions so far.
 func (s *Sim) Trace() []Action { return slices.Clone(s.trace) }

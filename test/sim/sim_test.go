@@ -18,10 +18,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sim"
 )
 
-// schedules is the number of runs in a plain `go test`; SIM_SCHEDULES overrides it.
+// SIM_SCHEDULES overrides the number of runs.
 const schedules = 10000
 
-// failures is the number of failed runs after which play ends; SIM_FAILURES overrides it.
+// SIM_FAILURES overrides the number of failed runs after which play ends.
 const failures = 5
 
 // open are seeds with a known, open risk (docs/internals/simulation.md): each breaks with exactly these
@@ -43,7 +43,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// config is the mix of a seed, with the kinds of badness in SIM_BAD, as in SIM_BAD=stuck,remade.
+// SIM_BAD has kinds of badness, as in SIM_BAD=stuck,remade.
 func config(t *testing.T, seed uint64) sim.Config {
 	c := sim.ConfigFor(seed)
 	if names := os.Getenv("SIM_BAD"); names != "" {
@@ -56,7 +56,7 @@ func config(t *testing.T, seed uint64) sim.Config {
 	return c
 }
 
-// TestRuns plays the runs of seeds 1, 2, …; SIM_FIRST is the first.
+// SIM_FIRST is the first seed.
 func TestRuns(t *testing.T) {
 	first, count := number(t, "SIM_FIRST", 1), number(t, "SIM_SCHEDULES", schedules)
 	play(t, first, func(made uint64) bool { return made < count })
@@ -79,8 +79,6 @@ func TestSoak(t *testing.T) {
 	play(t, first, func(uint64) bool { return time.Now().Before(end) })
 }
 
-// play plays the runs of consecutive seeds while more is true, on all processors. It shortens and shows
-// failures, with their seeds.
 func play(t *testing.T, first uint64, more func(made uint64) bool) {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // little lives long

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// users create and delete pods and tickets, and tend to nodes.
 type users struct {
 	s       *Sim
 	pods    int // the number created
@@ -41,7 +40,6 @@ func (u *users) offer(m *menu) {
 	}
 }
 
-// offerEnd offers the ways in which a pod may end.
 func (u *users) offerEnd(m *menu, key string) {
 	p, _ := u.s.w.Pod(key)
 	if !u.s.w.Deleting(key) {
@@ -71,13 +69,11 @@ func (u *users) offerTickets(m *menu) {
 	}
 }
 
-// wherever as a ticket's node leaves the node to the controller.
+// As a ticket's node, wherever leaves the node to the controller.
 const wherever = "wherever"
 
-// apart begins a ticket's parameters, behind its node.
 const apart = "!"
 
-// drawNode draws a ticket's node, or none, and parameters if there are any.
 func (u *users) drawNode() string {
 	if u.s.config.Wherever && u.s.rng.IntN(2) == 0 {
 		return wherever
@@ -95,8 +91,6 @@ func (u *users) drawNode() string {
 	return node
 }
 
-// drawType draws a ticket's type, so that all priorities and yielding types occur; live migrations if they
-// are allowed.
 func (u *users) drawType() ledger.TicketType {
 	kinds := []ledger.TicketType{
 		ledger.TypeManual, ledger.TypeManual, ledger.TypeSnapshot, ledger.TypeBackup, ledger.TypeRestore, ledger.TypeUpgrade, ledger.TypeEviction,
@@ -107,7 +101,7 @@ func (u *users) drawType() ledger.TicketType {
 	return kinds[u.s.rng.IntN(len(kinds))]
 }
 
-// drawLife draws a ticket's life in seconds; 0: until it is deleted.
+// 0: until the ticket is deleted.
 func (u *users) drawLife() int {
 	life := 30 + u.s.rng.IntN(300)
 	if u.s.config.Endless && life%4 == 0 {
@@ -116,7 +110,6 @@ func (u *users) drawLife() int {
 	return life
 }
 
-// drawClaims draws one claim, or two.
 func (u *users) drawClaims(claims []string) string {
 	first := claims[u.s.rng.IntN(len(claims))]
 	if other := claims[u.s.rng.IntN(len(claims))]; u.s.rng.IntN(3) == 0 && other != first {
@@ -125,16 +118,13 @@ func (u *users) drawClaims(claims []string) string {
 	return first
 }
 
-// Actors that place pods past Moorage: for opted-in pods, and for others.
 const (
 	foreign   = "foreign"
 	bystander = "bystander"
 )
 
-// past says whether a pod is placed past Moorage.
 func past(who string) bool { return who == foreign || who == bystander }
 
-// draw draws a pod: its name, its scheduler, and its claims.
 func (u *users) draw() string {
 	rng := u.s.rng
 	who := u.s.schedulers[rng.IntN(len(u.s.schedulers))].name
@@ -191,7 +181,6 @@ func (u *users) create(name, who string, claims []string) bool {
 	return true
 }
 
-// exit ends a pod's containers from within.
 func (u *users) exit(p ledger.Pod) bool {
 	i := slices.IndexFunc(u.s.kubelets, func(k *kubelet) bool { return k.node == p.Node })
 	return i >= 0 && u.s.kubelets[i].up && u.s.kubelets[i].process().Exit(p.UID)
@@ -223,7 +212,6 @@ func (u *users) ticket(fields []string) bool {
 	return true
 }
 
-// letsGo has a ticket's holder say that it no longer uses the requested volumes.
 func (u *users) letsGo(key string) bool {
 	t, exists := u.s.w.Get(world.Tickets, key).(ledger.Ticket)
 	if !exists || t.YieldingSince == 0 || t.LetsGo {

@@ -18,7 +18,7 @@ import (
 	manifests "k8s.io/kubernetes/test/e2e/testing-manifests"
 )
 
-// TestMain reads the flags of Kubernetes' e2e framework; -storage.testdriver names driver.yaml.
+// -storage.testdriver names driver.yaml.
 func TestMain(m *testing.M) {
 	config.CopyFlags(config.Flags, flag.CommandLine)
 	framework.RegisterCommonFlags(flag.CommandLine)
@@ -29,5 +29,4 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStorage runs the specs that -ginkgo.focus selects.
 func TestStorage(t *testing.T) { e2e.RunE2ETests(t) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ticketwriter writes tickets in tests: into a ledger, in the place of an API server.
+// Package ticketwriter writes tickets in tests into a ledger, without an API server.
 package ticketwriter
 
 import (
@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sample"
 )
 
-// Writer records what is written, and puts it into the ledger.
 type Writer struct {
 	mu     sync.Mutex
 	Ledger *ledger.Ledger
@@ -28,19 +27,15 @@ type Writer struct {
 	Node   *ledger.NodeState // what a read of it shows
 }
 
-// Snapshot is what is known.
 func (w *Writer) Snapshot() ledger.Snapshot { return w.Ledger.Snapshot() }
 
-// Apply takes a fact in.
 func (w *Writer) Apply(e ledger.Event) { w.Ledger.Apply(sample.Now, e) }
 
-// Put has the ledger see a claim.
 func (w *Writer) Put(claim string) {
 	w.Ledger.Apply(sample.Now, ledger.PersistentVolume{Name: claim, Version: "1", Volume: ledger.VolumeID{Driver: sample.Driver, Handle: claim}, Access: ledger.AccessNode, Claim: ledger.ClaimKey{Namespace: "s", Name: claim}})
 	w.Ledger.Apply(sample.Now, ledger.Claim{Key: ledger.ClaimKey{Namespace: "s", Name: claim}, UID: claim, Version: "1", PersistentVolume: claim, Bound: true})
 }
 
-// Read knows of the nodes and claims that the ledger has not seen.
 func (w *Writer) Read(r protocol.Request) protocol.Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +56,6 @@ func (w *Writer) Read(r protocol.Request) protocol.Answer {
 	return protocol.Answer{Result: protocol.Done, Facts: []ledger.Event{*w.Ledger.Snapshot().Claim(ledger.ClaimKey{Namespace: "s", Name: name})}}
 }
 
-// Sink is where the writes of a task end.
 type Sink interface {
 	Snapshot() ledger.Snapshot
 	Apply(ledger.Event)
@@ -69,12 +63,10 @@ type Sink interface {
 	WriteTicketStatus(context.Context, *v1alpha1.VolumeTicket) error
 }
 
-// Carry carries a task out.
 func (w *Writer) Carry(ctx context.Context, task protocol.Task, status write.Status) error {
 	return Carry(ctx, w, task, status)
 }
 
-// Carry carries a task out as package write does.
 func Carry(ctx context.Context, to Sink, task protocol.Task, status write.Status) error {
 	memory := protocol.Memory{}
 	task, move := memory.Next(task, to.Snapshot(), sample.Now)
@@ -107,13 +99,11 @@ func Carry(ctx context.Context, to Sink, task protocol.Task, status write.Status
 	}
 }
 
-// Ticket is an object of the version that is known.
 func (w *Writer) Ticket(id ledger.TicketID) (*v1alpha1.VolumeTicket, bool) {
 	return &v1alpha1.VolumeTicket{ObjectMeta: metav1.ObjectMeta{
 		Namespace: id.Namespace, Name: id.Name, ResourceVersion: w.Ledger.Snapshot().Ticket(id).Version}}, true
 }
 
-// WriteTicketStatus puts what a status says into the ledger.
 func (w *Writer) WriteTicketStatus(_ context.Context, t *v1alpha1.VolumeTicket) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,13 +2,10 @@
 
 package verdicts_test
 
-// section is a table of the document.
 type section struct {
 	title   string
 	clauses []clause
-	// both says that each clause is shown by the core, in its scripts or tests, and
-	// in kube-scheduler's framework or over HTTP.
-	both bool
+	both    bool
 }
 
 func sections() []section {
@@ -181,9 +178,7 @@ func rest() []clause {
 	}
 }
 
-// duties are what NodeVolumeLimits, VolumeBinding and DefaultBinder do for kube-scheduler,
-// and VolumeRestrictions and VolumeZone, which come behind VolumeHold. Moorage's profile
-// switches off the first two, and puts itself before the third.
+// Moorage's profile switches off NodeVolumeLimits and VolumeBinding, and comes before DefaultBinder.
 func duties() []clause {
 	words := "test plugins/scheduler TestWordsOfStock"
 	return []clause{

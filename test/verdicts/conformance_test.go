@@ -22,10 +22,8 @@ const (
 
 var rewrite = flag.Bool("rewrite", false, "write docs/internals/conformance-scheduler.md")
 
-// clause is one thing that is asked of scheduler and extender, what becomes of
-// it, and what shows it. That is named "verdict NAME" (a row of Table), "script
-// NAME" (of internal/rules/testdata), "test FOLDER NAME" (a Go test) or "sandbox
-// NAME" (a scenario of test/e2e).
+// The proof is "verdict NAME" (a row of Table), "script NAME" (of internal/rules/testdata), "test FOLDER
+// NAME" (a Go test) or "sandbox NAME" (a scenario of test/e2e).
 type clause struct {
 	asked  string
 	answer string
@@ -55,7 +53,6 @@ fails when something named here does not exist, when a case of the first six
 tables is not shown twice, when a verdict is named by no row, or when this file says otherwise.
 `
 
-// TestConformance compares the document with the clauses and the verdicts.
 func TestConformance(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(intro)
@@ -88,19 +85,14 @@ func TestConformance(t *testing.T) {
 	docpage.Compare(t, page, doc.String(), *rewrite)
 }
 
-// byCore says whether what shows something is the core's, which decides for
-// scheduler and controller alike.
 func byCore(name string) bool {
 	return strings.HasPrefix(name, "script ") || strings.HasPrefix(name, "test internal/")
 }
 
-// byFramework says whether what shows something goes through kube-scheduler's
-// framework, or its extender's HTTP.
 func byFramework(name string) bool {
 	return strings.HasPrefix(name, "verdict ") || strings.HasPrefix(name, "test plugins/") || strings.HasPrefix(name, "sandbox ")
 }
 
-// exists says whether what is named is there.
 func exists(name string) error {
 	kind, rest, _ := strings.Cut(name, " ")
 	words := strings.Fields(rest)

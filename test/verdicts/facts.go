@@ -18,30 +18,25 @@ const (
 	namespace = "shop"
 )
 
-// events joins lists of events.
 func events(lists ...[]ledger.Event) []ledger.Event { return slices.Concat(lists...) }
 
 func only(list ...ledger.Event) []ledger.Event { return list }
 
-// slots is a node's CSINode with so many slots of driver.
 func slots(node ledger.NodeName, limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: node, Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: string(node), Limit: limit}}}
 }
 
-// slotsOf is a node's CSINode with two slots of driver, and so many of other.
+// slotsOf: two slots of driver, and limit slots of other.
 func slotsOf(node ledger.NodeName, limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: node, Drivers: []ledger.DriverOnNode{
 		{Name: driver, NodeID: string(node), Limit: 2}, {Name: other, NodeID: string(node), Limit: limit}}}
 }
 
-// treeSlots is the CSINode of n1 with so many slots of the driver that serves
-// in-tree volumes of AWS.
+// treeSlots is for the driver that serves in-tree volumes of AWS.
 func treeSlots(limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: "ebs.csi.aws.com", NodeID: "n1", Limit: limit}}}
 }
 
-// outOfService is a node that is known to be switched off, and that the node
-// controller has not heard of for long.
 func outOfService(node ledger.NodeName) ledger.Event {
 	return ledger.NodeState{Name: node, UID: string(node), Ready: ledger.ReadyUnknown, Managed: true, Reporting: true, OutOfService: true}
 }
@@ -50,8 +45,6 @@ func volumeOf(claim string) ledger.VolumeID {
 	return ledger.VolumeID{Driver: driver, Handle: claim}
 }
 
-// disk is a claim that is bound to a volume of driver, whose handle is the
-// claim's name.
 func disk(claim string, access ledger.Access) []ledger.Event {
 	return diskOf(driver, namespace, claim, claim, access)
 }
@@ -65,20 +58,17 @@ func diskOf(driver, namespace, claim, handle string, access ledger.Access) []led
 	)
 }
 
-// claim is one of the namespace, changed by with.
 func claim(name string, with func(*ledger.Claim)) []ledger.Event {
 	c := ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: name}, UID: "claim-" + namespace + name, Access: ledger.AccessNode}
 	with(&c)
 	return only(c)
 }
 
-// late is a claim that is bound when its first pod is scheduled.
 func late(name string) []ledger.Event {
 	return append(claim(name, func(c *ledger.Claim) { c.Class = "late" }),
 		ledger.StorageClass{Name: "late", Driver: driver, WaitForFirst: true})
 }
 
-// attachment is the VolumeAttachment of a disk at a node, changed by with.
 func attachment(claim string, node ledger.NodeName, with func(*ledger.Attachment)) ledger.Event {
 	a := ledger.Attachment{
 		Name: ledger.AttachmentName(volumeOf(claim), node), UID: "va-" + claim + string(node),
@@ -90,22 +80,18 @@ func attachment(claim string, node ledger.NodeName, with func(*ledger.Attachment
 	return a
 }
 
-// full takes both slots of n1 with the attachments of two disks, a and b.
 func full() []ledger.Event {
 	return events(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(attachment("a", "n1", nil), attachment("b", "n1", nil)))
 }
 
-// unattached has driver attach nothing, and volumes a and b of it.
 func unattached() []ledger.Event {
 	return events(disk("a", ledger.AccessNode), disk("b", ledger.AccessNode), only(ledger.Driver{Name: driver, AttachRequired: false}))
 }
 
-// mustBeThere is a driver that keeps pods from nodes where it is not registered.
 func mustBeThere(driver string) ledger.Event {
 	return ledger.Driver{Name: driver, AttachRequired: true, NeedsNode: true}
 }
 
-// ephemeralOf is a pod at n1 with a generic ephemeral volume.
 func ephemeralOf(name string) []ledger.Event {
 	p := at("n1", name)
 	p.Volumes = []ledger.PodVolume{{Name: "v", Claim: name + "-v", Ephemeral: true}}
@@ -113,7 +99,6 @@ func ephemeralOf(name string) []ledger.Event {
 		ledger.Claim{Key: ledger.ClaimKey{Namespace: namespace, Name: name + "-v"}, UID: "x", PersistentVolume: "pv-" + namespace + "-" + name + "-v", Bound: true, OwnerPod: p.UID})
 }
 
-// pod asks for claims of its namespace; none is mounted by a container.
 func pod(name string, claims ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}
 	for _, c := range claims {
@@ -124,7 +109,6 @@ func pod(name string, claims ...string) *corev1.Pod {
 	return p
 }
 
-// inline asks for a volume that is in the pod itself.
 func inline(name string) *corev1.Pod {
 	p := pod(name)
 	p.Spec.Volumes = []corev1.Volume{{Name: "inline", VolumeSource: corev1.VolumeSource{
@@ -133,8 +117,6 @@ func inline(name string) *corev1.Pod {
 	return p
 }
 
-// ephemeral asks for a generic ephemeral volume, whose claim is named after pod
-// and volume.
 func ephemeral(name, volume string) *corev1.Pod {
 	p := pod(name)
 	p.Spec.Volumes = []corev1.Volume{{Name: volume, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
@@ -143,7 +125,6 @@ func ephemeral(name, volume string) *corev1.Pod {
 	return p
 }
 
-// at is a pod that runs at a node and uses claims.
 func at(node ledger.NodeName, name string, claims ...string) ledger.Pod {
 	p := ledger.Pod{UID: "uid-" + name, Namespace: namespace, Name: name, Node: node}
 	for _, c := range claims {
@@ -152,7 +133,6 @@ func at(node ledger.NodeName, name string, claims ...string) ledger.Pod {
 	return p
 }
 
-// byLabel has driver and the kubelets of n1 and n2 mount with SELinux labels.
 func byLabel() []ledger.Event {
 	list := only(ledger.Driver{Name: driver, Version: "1", AttachRequired: true, SELinuxMount: true})
 	for _, node := range []ledger.NodeName{"n1", "n2"} {
@@ -161,7 +141,6 @@ func byLabel() []ledger.Event {
 	return list
 }
 
-// withLevel has a container mount all volumes of a pod, with a SELinux level or one that is the node's.
 func withLevel(p *corev1.Pod, level string) *corev1.Pod {
 	c := corev1.Container{Name: "c", SecurityContext: &corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "container_t", Level: level}}}
 	for _, v := range p.Spec.Volumes {
@@ -171,7 +150,6 @@ func withLevel(p *corev1.Pod, level string) *corev1.Pod {
 	return p
 }
 
-// labelledAs has a pod's volumes mounted with a SELinux level.
 func labelledAs(p ledger.Pod, level string) ledger.Pod {
 	p.Volumes = slices.Clone(p.Volumes)
 	for i := range p.Volumes {
@@ -190,7 +168,6 @@ func ended(p ledger.Pod) ledger.Pod {
 	return p
 }
 
-// ticket asks for claims at a node.
 func ticket(kind ledger.TicketType, phase ledger.TicketPhase, node ledger.NodeName, name string, claims ...string) ledger.Ticket {
 	t := ledger.Ticket{
 		ID: ledger.TicketID{Namespace: namespace, Name: name}, UID: "ticket-" + name, Type: kind, Node: node, Phase: phase, Created: 1,

@@ -10,31 +10,24 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Outcome is what becomes of a pod at a node.
 type Outcome string
 
-// The outcomes, by what kube-scheduler makes of them.
 const (
 	Fits Outcome = "fits"
-	// Evictable: fewer pods on the node would do. A plugin says Unschedulable, an
-	// extender lists the node in FailedNodes.
+	// Evictable: fewer pods on the node would do (Unschedulable; an extender's FailedNodes).
 	Evictable Outcome = "evictable"
-	// Hopeless: fewer pods on the node would not help. A plugin says
-	// UnschedulableAndUnresolvable, an extender lists the node in
-	// FailedAndUnresolvableNodes.
+	// Hopeless: fewer pods on the node would not help (UnschedulableAndUnresolvable; an extender's
+	// FailedAndUnresolvableNodes).
 	Hopeless Outcome = "hopeless"
 )
 
-// Row is one verdict.
 type Row struct {
-	Name string
-	// Facts come after those of Nodes, in this order.
+	Name  string
 	Facts []ledger.Event
-	// Pod asks for Node.
-	Pod  *corev1.Pod
-	Node string
+	Pod   *corev1.Pod
+	Node  string
 	Outcome
-	// Message is what kube-scheduler puts behind "0/3 nodes are available: 3 ".
+	// Message follows "0/3 nodes are available: 3 ".
 	Message string
 }
 
@@ -47,7 +40,6 @@ func Nodes() []ledger.Event {
 	return list
 }
 
-// Table returns all rows.
 func Table() []Row { return slices.Concat(held(), onePod(), seLinux(), limits(), claims()) }
 
 const (
@@ -59,7 +51,6 @@ const (
 	exhausted = "node(s) where driver disk.example.com has no room for another volume (it answered ResourceExhausted)"
 )
 
-// held are the rows about volumes that one node at a time may have.
 func held() []Row {
 	rwo, p := disk("data", ledger.AccessNode), pod("p", "data")
 	return []Row{
@@ -90,7 +81,6 @@ func held() []Row {
 	}
 }
 
-// onePod are the rows about volumes that one pod at a time may have.
 func onePod() []Row {
 	rwop, p := disk("data", ledger.AccessPod), pod("p", "data")
 	holder := at("n2", "holder", "data")
@@ -110,7 +100,6 @@ func onePod() []Row {
 	}
 }
 
-// seLinux are the rows about volumes that a kubelet has mounted with a pod's SELinux label.
 func seLinux() []Row {
 	rwx, rwo := events(disk("data", ledger.AccessMany), byLabel()), events(disk("data", ledger.AccessNode), byLabel())
 	p, holder := withLevel(pod("p", "data"), "s0:c1,c2"), at("n2", "holder", "data")
@@ -130,7 +119,6 @@ func seLinux() []Row {
 	}
 }
 
-// limits are the rows about slots.
 func limits() []Row {
 	data, p := disk("data", ledger.AccessNode), pod("p", "data")
 	both := events(data, disk("more", ledger.AccessNode))
@@ -187,7 +175,6 @@ func limits() []Row {
 	}
 }
 
-// claims are the rows about claims that lead nowhere, or not yet.
 func claims() []Row {
 	p := pod("p", "data")
 	return []Row{

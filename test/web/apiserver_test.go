@@ -20,7 +20,6 @@ import (
 
 type object = map[string]any
 
-// apiServer is as much of an API server as the command reads: lists and watches of JSON.
 type apiServer struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -48,7 +47,6 @@ func startAPIServer(t testing.TB) *apiServer {
 	return s
 }
 
-// listPath is where objects of a kind are listed.
 func listPath(apiVersion, kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	switch {
@@ -69,7 +67,6 @@ func nameOf(o object) string {
 	return namespace + "/" + meta["name"].(string)
 }
 
-// put adds an object, or replaces it.
 func (s *apiServer) put(objects ...object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +107,6 @@ func (s *apiServer) tell(path, kind string, o object) {
 	s.changed = make(chan struct{})
 }
 
-// fail has the server answer nothing any more, or again.
 func (s *apiServer) fail(down bool) {
 	s.mu.Lock()
 	s.down = down
@@ -131,7 +127,7 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "down", http.StatusServiceUnavailable)
 	case r.URL.Path == "/version":
 		_, _ = io.WriteString(w, `{"major":"1","minor":"37"}`)
-	case query.Get("sendInitialEvents") == "true": // who asks so lists in the usual way then
+	case query.Get("sendInitialEvents") == "true": // the client then lists in the usual way
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 	case query.Get("watch") != "" && query.Get("watch") != "0" && query.Get("watch") != "false":
@@ -141,7 +137,6 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listKinds are the kinds of the lists that the command reads.
 var listKinds = map[string]string{
 	"pods": "PodList", "persistentvolumeclaims": "PersistentVolumeClaimList", "persistentvolumes": "PersistentVolumeList", "nodes": "NodeList",
 	"storageclasses": "StorageClassList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList", "volumeattachments": "VolumeAttachmentList",
@@ -197,7 +192,6 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// load puts the objects of one of the clusters of kubectl moorage's sessions.
 func (s *apiServer) load(t testing.TB, folder string) {
 	t.Helper()
 	for _, path := range []string{"../../internal/kubectl/testdata/base.yaml", "../../internal/kubectl/testdata/" + folder + "/objects.yaml"} {

@@ -30,11 +30,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is for how long a page may take to show what it is to show, on a busy machine.
 const patience = 90 * time.Second
 
-// chromium finds the browser, as the script beside this file says. There is no test
-// without one.
+// The script beside this file finds the browser. There is no test without a browser.
 var chromium = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("./browser").Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -43,7 +41,6 @@ var chromium = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// command is the program that is tested; TestMain builds it.
 var command string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -64,14 +61,12 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// serve runs the command until the test ends, and returns the page's address.
 func serve(t testing.TB, args ...string) string {
 	t.Helper()
 	url, _ := start(t, args...)
 	return url
 }
 
-// start runs the command, and returns the page's address and what ends it as Ctrl-C does.
 func start(t testing.TB, args ...string) (url string, end func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, append([]string{"web", "--kubeconfig", os.DevNull, "--open=false"}, args...)...)
@@ -100,7 +95,7 @@ func start(t testing.TB, args ...string) (url string, end func()) {
 	}
 }
 
-// tab is a page in the browser. What it logs as an error fails the test at its end.
+// An error in the page's log fails the test at its end.
 type tab struct {
 	t   testing.TB
 	ctx context.Context
@@ -110,8 +105,6 @@ type tab struct {
 	dialog string
 }
 
-// open opens an address in a browser of its own, of a size, in light or dark, and waits until
-// it shows a cluster.
 func open(t testing.TB, url string, width, height int, scheme string) *tab {
 	t.Helper()
 	path, err := chromium()
@@ -169,7 +162,7 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// forgive takes errors out that the test has made itself.
+// forgive takes out errors that the test has made itself.
 func (b *tab) forgive(pattern string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +182,6 @@ func (b *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// eval is the value of an expression in the page.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	var value T
@@ -197,7 +189,6 @@ func eval[T any](b *tab, expression string) T {
 	return value
 }
 
-// wait waits until an expression is true in the page.
 func (b *tab) wait(expression string) {
 	b.t.Helper()
 	var ok bool
@@ -209,14 +200,12 @@ func (b *tab) wait(expression string) {
 	}
 }
 
-// text is what an element shows.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	quoted, _ := json.Marshal(selector)
 	return eval[string](b, `document.querySelector(`+string(quoted)+`)?.innerText ?? ''`)
 }
 
-// shows waits until an element shows a text.
 func (b *tab) shows(selector, text string) {
 	b.t.Helper()
 	s, _ := json.Marshal(selector)
@@ -224,8 +213,6 @@ func (b *tab) shows(selector, text string) {
 	b.wait(fmt.Sprintf(`document.querySelector(%s)?.innerText.includes(%s)`, s, want))
 }
 
-// axeURL and axeHash are of axe-core in the npm registry: what checks that people who
-// don't see the page, or use no mouse, can use it.
 const (
 	axeURL  = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz"
 	axeHash = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
@@ -278,7 +265,6 @@ func download(url string) ([]byte, error) {
 	return io.ReadAll(answer.Body)
 }
 
-// accessible fails for what axe-core finds serious or critical in the page as it is.
 func (b *tab) accessible(what string) {
 	b.t.Helper()
 	source, err := axeSource()

@@ -18,25 +18,21 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The size that the page is made for.
 const (
 	manyNodes = 1000
 	manySlots = 40
 )
 
-// readySlots are the slots of nodes that are ready.
 const readySlots = (manyNodes - manyNodes/50) * manySlots
 
 const noon = "2026-03-01T12:00:00Z"
 
-// nodeOf is the name of a node of the large cluster.
 func nodeOf(n int) string {
 	return fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", n/250, n%250)
 }
 
 func largeReady(n int) bool { return n%50 != 7 }
 
-// largeNode is a node of the large cluster; shift moves the states of its slots.
 func largeNode(n, slots, shift int) object {
 	kinds := []string{"Used", "Used", "Used", "Used", "Kept", "Leaving", "Reserved", "Unknown"}
 	var taken []any
@@ -56,8 +52,6 @@ func podOf(n int, name string) object {
 
 func largeVolume(n, i int) string { return fmt.Sprintf("pvc-%08x-%04x", n*7919, i) }
 
-// largeView is a cluster of many nodes, as the page gets it. Of every hundredth volume a pod
-// waits, and one driver has every tenth node.
 func largeView(nodes, slots int) object {
 	var list, volumes, waits, links []any
 	for n := range nodes {
@@ -83,7 +77,6 @@ func largeView(nodes, slots int) object {
 		"totals": object{"nodes": nodes, "notReady": nodes / 50, "full": 0, "taken": taken, "limit": readySlots, "stuck": 0, "waiting": nodes, "moving": 0}}
 }
 
-// largePage serves the command's page with the view of a large cluster, and returns its address.
 func largePage(t testing.TB, nodes, slots int) string {
 	t.Helper()
 	message, err := json.Marshal(object{"source": "large", "now": noon, "frozen": true, "view": largeView(nodes, slots)})
@@ -121,7 +114,6 @@ func largePage(t testing.TB, nodes, slots int) string {
 	return server.URL
 }
 
-// scroll scrolls the map by many screens as a finger or a wheel does.
 func (b *tab) scroll(pixels, perSecond int) {
 	b.t.Helper()
 	at := eval[[]float64](b, `(box => {
@@ -132,8 +124,7 @@ func (b *tab) scroll(pixels, perSecond int) {
 	b.do(input.SynthesizeScrollGesture(at[0], at[1]).WithYDistance(float64(-pixels)).WithSpeed(int64(perSecond)))
 }
 
-// scrollFrames scrolls the map in each of so many frames by so many pixels. A frame then has
-// the same to do on a machine that is slow.
+// A frame then has the same work on a slow machine.
 func (b *tab) scrollFrames(frames, pixels int) {
 	b.t.Helper()
 	eval[bool](b, fmt.Sprintf(`new Promise(done => {
@@ -146,13 +137,12 @@ func (b *tab) scrollFrames(frames, pixels int) {
 	})`, frames, pixels))
 }
 
-// topNode is the node that the map shows at its top.
 func topNode(b *tab) string {
 	b.t.Helper()
 	return eval[string](b, `(({left, top}) => moorage.map.hit({clientX: left + 20, clientY: top + 40})?.row.node.name ?? '')(document.getElementById('map').getBoundingClientRect())`)
 }
 
-// 40,000 slots: only those in sight are drawn, and each volume is found, opened and led to.
+// The map of 40,000 slots draws only slots in sight. Each volume can be found and opened.
 func TestThousandNodes(t *testing.T) {
 	b := open(t, largePage(t, manyNodes, manySlots), 1600, 1000, "light")
 	b.shows("#status", "1,000 nodes, 20 not ready")
@@ -190,7 +180,6 @@ func TestThousandNodes(t *testing.T) {
 	}
 }
 
-// Each filter leaves what it names of 40,000 slots, and the slider leads to another time.
 func TestThousandNodesFiltered(t *testing.T) {
 	b := open(t, largePage(t, manyNodes, manySlots), 1600, 1000, "dark")
 	choose := func(id, value string) {
@@ -207,8 +196,6 @@ func TestThousandNodesFiltered(t *testing.T) {
 	b.wait(`moorage.map.rows.length === 1000`)
 }
 
-// framesOf runs while the page counts its frames, and returns how far apart they were in
-// milliseconds.
 func (b *tab) framesOf(do func()) []float64 {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(`(times => {
@@ -226,11 +213,8 @@ func (b *tab) framesOf(do func()) []float64 {
 	})(frameTimes)`)
 }
 
-// BenchmarkFrames measures how far apart frames are while a map of 1,000 nodes with 40 slots
-// is scrolled by 4,000 pixels a second, and how long the page's own thread computes for each
-// where it is scrolled by as much as that is for a frame: for 60 frames a second it has 16 ms.
-// On a machine that does other things, too, frames come further apart, and its caches and
-// cores are others' as well: of five times the one counts that took least.
+// The page's own work for a frame has 16 ms at 60 frames a second. A busy machine distorts the measure: the
+// best of five runs counts.
 func BenchmarkFrames(b *testing.B) {
 	for _, size := range []struct {
 		name          string

@@ -14,8 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// traced is an event of the browser's trace. Times are in microseconds; Work is what the
-// thread has computed, whatever else the machine does meanwhile.
+// Times are in microseconds. Work is the thread's own computing time.
 type traced struct {
 	Name    string  `json:"name"`
 	Phase   string  `json:"ph"`
@@ -29,14 +28,12 @@ type traced struct {
 	} `json:"args"`
 }
 
-// The trace's names for a task of a thread, and for when the page's own thread begins a frame.
 const (
 	taskEvent  = "RunTask"
 	frameEvent = "BeginMainThreadFrame"
 	mainThread = "CrRendererMain"
 )
 
-// trace runs while the browser writes a trace, and returns its events.
 func (b *tab) trace(do func()) []traced {
 	b.t.Helper()
 	var mu sync.Mutex
@@ -75,8 +72,6 @@ func (b *tab) trace(do func()) []traced {
 	return events
 }
 
-// workOfFrames is how many milliseconds the page's own thread computes from each frame to the
-// next, sorted.
 func workOfFrames(events []traced) []float64 {
 	type thread struct{ process, id int }
 	frames := map[thread]int{}
@@ -109,7 +104,6 @@ func workOfFrames(events []traced) []float64 {
 	return work
 }
 
-// The work of a frame is that of the page's own thread up to the next frame.
 func TestWorkOfFrames(t *testing.T) {
 	main := func(name, phase string, at, work float64) traced {
 		return traced{Name: name, Phase: phase, Process: 1, Thread: 2, At: at, Work: work}

@@ -24,7 +24,6 @@ import (
 
 var screenshots = flag.String("screenshots", "", "folder to write the screenshots of the documents into")
 
-// emulate has the page be of a size, in light or dark.
 func emulate(width, height int, scheme string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		if err := emulation.SetDeviceMetricsOverride(int64(width), int64(height), 1, false).Do(ctx); err != nil {
@@ -42,7 +41,7 @@ func shop(t testing.TB) (*apiServer, builder) {
 	return s, b
 }
 
-// terminal is what the command prints. It may end with a code that says what it found.
+// The command's exit code may tell a finding.
 func terminal(t *testing.T, server string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, append(args, "--server", server, "--kubeconfig", os.DevNull)...)
@@ -55,11 +54,10 @@ func terminal(t *testing.T, server string, args ...string) string {
 
 var spans = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|h|m|s))+\b`)
 
-// timeless is a text without what changes from second to second.
 func timeless(text string) string { return strings.TrimSpace(spans.ReplaceAllString(text, "SPAN")) }
 
-// What a person looks for in an incident: who waits, for what, for how long still, and what
-// to do; from the list, by a click on the map, by the search, and by a link.
+// In an incident, a person finds the waiting pods, the cause, the time and the remedy, by list, map, search
+// and link.
 func TestIncident(t *testing.T) {
 	s, _ := shop(t)
 	url := serve(t, "--server", s.URL)
@@ -127,8 +125,7 @@ func TestIncident(t *testing.T) {
 	b.shows("#panel-title", "volume pv-vol-db")
 }
 
-// The search finds pods, claims, volumes by their handles, and nodes; filters leave what they
-// name; each is in the address.
+// Each search and filter is in the address.
 func TestSearchAndFilters(t *testing.T) {
 	s, _ := shop(t)
 	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
@@ -164,7 +161,7 @@ func TestSearchAndFilters(t *testing.T) {
 	b.wait(fmt.Sprintf(`moorage.map.rows.length === %d && document.activeElement.id === 'map'`, all))
 }
 
-// Who uses no mouse gets everywhere, and who sees nothing is told where they are.
+// The page can be used without a mouse, and without sight.
 func TestKeyboard(t *testing.T) {
 	s, _ := shop(t)
 	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
@@ -192,7 +189,6 @@ func TestKeyboard(t *testing.T) {
 	b.wait(`!document.getElementById('help').open`)
 }
 
-// A click on the map opens what is there.
 func TestClickOnTheMap(t *testing.T) {
 	s, _ := shop(t)
 	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
@@ -207,8 +203,6 @@ func TestClickOnTheMap(t *testing.T) {
 	b.shows("#panel-title", want)
 }
 
-// A handover is seen as it goes on, without a reload; a failing API server, and the end of
-// the command, are said.
 func TestLiveHandover(t *testing.T) {
 	s := startAPIServer(t)
 	w := builder{s, time.Now()}
@@ -246,7 +240,7 @@ func TestLiveHandover(t *testing.T) {
 	b.forgive("/stream$")
 }
 
-// No node's slots end with a line of a few, whatever the width; three nodes fill the map.
+// No node's slots end with a line of a few, at any width.
 func TestSlotsFillTheMap(t *testing.T) {
 	s, _ := shop(t)
 	url := serve(t, "--server", s.URL)
@@ -269,7 +263,6 @@ func TestSlotsFillTheMap(t *testing.T) {
 	}
 }
 
-// The lists have each volume and each pod that waits; what something keeps comes first, and a link leads to a list.
 func TestLists(t *testing.T) {
 	s, _ := shop(t)
 	b := open(t, serve(t, "--server", s.URL), 1300, 900, "light")
@@ -282,7 +275,6 @@ func TestLists(t *testing.T) {
 	again.accessible("the list of who waits, in the dark")
 }
 
-// The page plots the pods that waited since it was opened, and the duration of each attach.
 func TestSession(t *testing.T) {
 	s := startAPIServer(t)
 	w := builder{s, time.Now()}
@@ -299,7 +291,6 @@ func TestSession(t *testing.T) {
 	b.wait(`document.querySelectorAll('#session circle.attach').length === 1`)
 }
 
-// The page of a phone has everything, too.
 func TestPhone(t *testing.T) {
 	s, _ := shop(t)
 	b := open(t, serve(t, "--server", s.URL), 390, 800, "dark")
@@ -318,9 +309,7 @@ func TestPhone(t *testing.T) {
 	b.accessible("a pod on a phone")
 }
 
-// lost lists the controls below an element that have no name, that lie beyond the page's width,
-// or that something else covers where one would touch them. The link that skips to the map is
-// seen while it has the focus only.
+// lost lists controls without a name, beyond the page's width, or covered.
 const lost = `(scope => [...document.querySelectorAll(scope + ' :is(a[href]:not(.skip), button, input, select, summary)')].flatMap((e) => {
   e.scrollIntoView({ block: 'center', inline: 'nearest' });
   const box = e.getClientRects()[0];
@@ -333,8 +322,6 @@ const lost = `(scope => [...document.querySelectorAll(scope + ' :is(a[href]:not(
   return at && (e.contains(at) || at.contains(e) || [...(e.labels ?? [])].some((l) => l.contains(at))) ? [] : ['covered by ' + at?.outerHTML.slice(0, 80) + ': ' + what];
 }))`
 
-// On a phone that is 400 pixels wide, a dead node and the pods that wait for it are all there:
-// nothing covers a control, and each control has a name.
 func TestPhoneOfADeadNode(t *testing.T) {
 	for _, c := range []struct{ world, ref string }{{"dead-statefulset", "pod/shop/db-0"}, {"dead-node-some-wait", "pod/shop/moved"}, {"dead-node-some-wait", "node/worker-1"}} {
 		s := startAPIServer(t)
@@ -357,7 +344,6 @@ func TestPhoneOfADeadNode(t *testing.T) {
 	}
 }
 
-// Names that would be markup are shown as they are.
 func TestHostileNames(t *testing.T) {
 	const hostile = `<img src=x onerror=alert(1)></script><script>alert(2)</script>"'`
 	s := startAPIServer(t)
@@ -381,7 +367,6 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// Every cluster of the command line's sessions can be shown.
 func TestClusters(t *testing.T) {
 	folders, err := filepath.Glob("../../internal/kubectl/testdata/*/objects.yaml")
 	if err != nil || len(folders) < 5 {
@@ -412,7 +397,6 @@ func quote(text string) string {
 	return string(raw)
 }
 
-// The pictures of the documents, where the flag asks for them.
 func TestScreenshots(t *testing.T) {
 	s, _ := shop(t)
 	url := serve(t, "--server", s.URL)

@@ -13,7 +13,7 @@ import (
 
 const disk = "disk.example.com"
 
-// A cluster is built of these; times are given as ages.
+// Times are ages.
 type builder struct {
 	s   *apiServer
 	now time.Time
@@ -23,7 +23,6 @@ func (b builder) ago(d time.Duration) string { return b.now.Add(-d).UTC().Format
 
 func unique(handle string) string { return "kubernetes.io/csi/" + disk + "^" + handle }
 
-// node makes a node with a limit; handles are attached there, and in use.
 func (b builder) node(name string, slots int, notReady time.Duration, handles ...string) {
 	inUse, attached := []any{}, []any{}
 	for _, h := range handles {
@@ -41,7 +40,6 @@ func (b builder) node(name string, slots int, notReady time.Duration, handles ..
 			"spec": object{"drivers": []any{object{"name": disk, "nodeID": name, "allocatable": object{"count": slots}}}}})
 }
 
-// volume makes a bound claim and its volume.
 func (b builder) volume(namespace, claim, handle string) {
 	pv := "pv-" + handle
 	b.s.put(object{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": object{"name": pv, "uid": pv},
@@ -57,7 +55,7 @@ func attachmentName(handle, node string) string {
 	return "csi-" + hex.EncodeToString(sum[:])
 }
 
-// attach makes a VolumeAttachment; with leaving it is being deleted since then.
+// leaving is the time since the deletion; zero: none.
 func (b builder) attach(handle, node string, age, leaving time.Duration) {
 	meta := object{"name": attachmentName(handle, node), "uid": "va-" + handle + node, "creationTimestamp": b.ago(age)}
 	if leaving > 0 {
@@ -69,7 +67,6 @@ func (b builder) attach(handle, node string, age, leaving time.Duration) {
 		"status": object{"attached": true}})
 }
 
-// pod makes a pod; one without a node, or that is Pending, waits.
 func (b builder) pod(namespace, name, node, phase, claim string, age, terminating time.Duration) {
 	meta := object{"namespace": namespace, "name": name, "uid": "pod-" + namespace + name, "creationTimestamp": b.ago(age)}
 	if terminating > 0 {
@@ -86,7 +83,6 @@ func (b builder) pod(namespace, name, node, phase, claim string, age, terminatin
 		"status": object{"phase": phase, "conditions": []any{scheduled}}})
 }
 
-// hold makes a VolumeHold: held at a node, and to go to a pod at another one.
 func (b builder) hold(handle, holder, reason, message, nextNode, nextPod string) {
 	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(len(disk))), disk+handle...))
 	b.s.put(object{"apiVersion": "moorage.dev/v1alpha1", "kind": "VolumeHold", "metadata": object{"name": "vh-" + hex.EncodeToString(sum[:20]), "uid": "vh-" + handle},
@@ -96,7 +92,6 @@ func (b builder) hold(handle, holder, reason, message, nextNode, nextPod string)
 			"conditions": []any{object{"type": "DetachPending", "status": "True", "reason": reason, "message": message, "lastTransitionTime": b.ago(2 * time.Minute)}}}})
 }
 
-// shop is a cluster in an incident: a node has died, a rollout waits, a node is full.
 func (b builder) shop() {
 	apps := []string{"shop/orders", "shop/cart", "search/index", "metrics/tsdb", "mail/queue"}
 	for n := range 36 {
@@ -142,13 +137,11 @@ func (b builder) shop() {
 	}
 }
 
-// handover is a volume that a node which died has, and that a pod waits for.
 func (b builder) handover() {
 	b.node("worker-7", 24, 3*time.Minute, "vol-db")
 	b.moved("data-db-0", "vol-db", "db-0")
 }
 
-// moved is a volume that worker-7 has, which died, and that a pod at worker-9 waits for.
 func (b builder) moved(claim, handle, pod string) {
 	b.volume("shop", claim, handle)
 	b.attach(handle, "worker-7", 5*time.Hour, 0)

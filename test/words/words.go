@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// riddles are such words, with what to say in their place.
 var riddles = []struct{ words, say string }{
 	{`told`, "who writes or reports what, and where"},
 	{`read it so`, "how to read it"},
@@ -47,8 +46,7 @@ var patterns = func() []*regexp.Regexp {
 	return list
 }()
 
-// Riddles lists what is found in a text, with what to say in its place. Words may stand on two
-// lines.
+// Riddles lists the found words with replacements. Words may stand on two lines.
 func Riddles(text string) []string {
 	var found []string
 	for i, p := range patterns {

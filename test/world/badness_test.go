@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A disk with a vanished PersistentVolume stays in place, and comes back under another name: the judge
-// recognizes it.
 func TestVanishedVolume(t *testing.T) {
 	w, k := running(t)
 	if !w.Vanish("pv1") || w.Vanish("pv1") {
@@ -29,7 +27,6 @@ func TestVanishedVolume(t *testing.T) {
 	faults(t, w, 2) // two VolumeAttachments, and two machines
 }
 
-// Foreign rules refuse requests about one object, or about all of a kind, until they are removed.
 func TestRefusals(t *testing.T) {
 	w, _ := running(t)
 	name := ledger.AttachmentName(disk, "w1")

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Disks is the disk service: the machine of each attached volume, and its lies.
 type Disks struct {
 	At   map[ledger.VolumeID][]string // machine IDs, sorted
 	Lied map[ledger.VolumeID]bool     // reported a false outcome: no controller can keep this volume safe
@@ -22,7 +21,6 @@ func newDisks() Disks {
 
 func (d *Disks) clone() Disks { return Disks{d.At, maps.Clone(d.Lied)} } // At is replaced, never changed
 
-// Publish attaches a volume to a machine.
 func (w *World) Publish(v ledger.VolumeID, machine string) {
 	if slices.Contains(w.Disks.At[v], machine) {
 		return
@@ -31,7 +29,6 @@ func (w *World) Publish(v ledger.VolumeID, machine string) {
 	w.Disks.At = withList(w.Disks.At, v, include(w.Disks.At[v], machine, cmp.Compare[string]))
 }
 
-// Unpublish detaches a volume from a machine.
 func (w *World) Unpublish(v ledger.VolumeID, machine string) {
 	if !slices.Contains(w.Disks.At[v], machine) {
 		return

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// form is an API server's knowledge of a kind.
 type form struct {
 	key, version func(ledger.Event) string
 	uid          func(ledger.Event) string // nil: the ledger keeps none
@@ -17,7 +16,6 @@ type form struct {
 	gone         func(ledger.Event) ledger.Event
 }
 
-// formOf is the form of a kind with facts of type T.
 func formOf[T ledger.Event](key func(T) string, version func(*T) *string, uid func(T) string, gone func(T) ledger.Event) form {
 	f := form{
 		key:     func(e ledger.Event) string { return key(e.(T)) },
@@ -92,7 +90,6 @@ func kindOfFact(e ledger.Event) Kind {
 	panic(fmt.Sprintf("not an object: %T", e))
 }
 
-// Identify returns a fact's kind and key.
 func Identify(e ledger.Event) (Kind, string) {
 	k := kindOfFact(e)
 	return k, forms[k].key(e)
@@ -100,13 +97,12 @@ func Identify(e ledger.Event) (Kind, string) {
 
 func versioned(e ledger.Event, v string) ledger.Event { return forms[kindOfFact(e)].versioned(e, v) }
 
-// VersionOf is an object's version; 0: it was never written.
 func VersionOf(e ledger.Event) int64 {
 	n, _ := strconv.ParseInt(forms[kindOfFact(e)].version(e), 10, 64)
 	return n
 }
 
-// UIDOf is an object's UID, or its key if the ledger keeps none.
+// UIDOf is the key if the ledger keeps no UID.
 func UIDOf(e ledger.Event) string {
 	f := forms[kindOfFact(e)]
 	if f.uid == nil {
@@ -115,5 +111,4 @@ func UIDOf(e ledger.Event) string {
 	return f.uid(e)
 }
 
-// Gone is the event of an object's end.
 func Gone(e ledger.Event) ledger.Event { return forms[kindOfFact(e)].gone(e) }

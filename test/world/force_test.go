@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// unreport takes the volume out of volumesAttached of w1, as by a rule of force.
 func unreport(t *testing.T, w *World, rule string) {
 	t.Helper()
 	n, _ := w.Node("w1")
@@ -33,8 +32,8 @@ func unready(w *World, outOfService bool) {
 	w.Put(n)
 }
 
-// A volume may be taken from a machine by force only if the machine reaches no disk; from a living one by
-// time alone, which is listed.
+// Force takes a volume only from a machine that reaches no disk. Time alone takes it from a living machine:
+// that is listed.
 func TestForce(t *testing.T) {
 	minute := time.Minute
 	for _, test := range []struct {
@@ -74,8 +73,7 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// If unpublishing takes a machine's access away, a volume may be taken from a living one, which is not
-// listed as forced by time; but it may be elsewhere only afterwards.
+// If unpublishing takes access away, a volume may leave a living machine, but be elsewhere only afterwards.
 func TestForceByUnpublish(t *testing.T) {
 	minute := time.Minute
 	for name, test := range map[string]struct {
@@ -112,14 +110,12 @@ func TestForceByUnpublish(t *testing.T) {
 	}
 }
 
-// shutDown has the cloud report the machine of w1 as off.
 func shutDown(w *World) {
 	n, _ := w.Node("w1")
 	n.Ready, n.Shutdown = ledger.ReadyUnknown, true
 	w.Put(n)
 }
 
-// A proof by force ends when the node is Ready again.
 func TestProofEnds(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w, k := running(t)
@@ -153,8 +149,8 @@ func TestDeletedUnderProof(t *testing.T) {
 	faults(t, w, 0)
 }
 
-// A forced deletion that was sent on a read of the Node while the proof stood, and is carried out when the
-// node is Ready again, is listed; any other is a fault.
+// A forced deletion that was sent while the proof stood is listed if the node is Ready again. Any other is
+// a fault.
 func TestOvertaken(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -190,8 +186,7 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// The same holds if a deleted Node is made again, and its node is Ready again: a read from before the end
-// of Ready showed no rule.
+// The same holds if the Node is made again: a read from before the end of Ready showed no rule.
 func TestOvertakenByANodeMadeAgain(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		w, k := running(t)
@@ -214,7 +209,6 @@ func TestOvertakenByANodeMadeAgain(t *testing.T) {
 	}
 }
 
-// Living kubelets with a Node renew their Leases in any state of Ready.
 func TestLease(t *testing.T) {
 	w, k := running(t)
 	read := func() int64 {
@@ -246,7 +240,6 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// A Node names its machine and boot.
 func TestIdentity(t *testing.T) {
 	w, k := running(t)
 	first, _ := w.Node("w1")
@@ -274,8 +267,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// A rule of force excuses nothing once the node is Ready again, also if its Node was made again in between:
-// a volume attached to it may then be nowhere else.
+// A rule of force excuses nothing once the node is Ready again.
 func TestExcuseEndsWithTheRule(t *testing.T) {
 	minute := time.Minute
 	for name, outOfService := range map[string]bool{"a time": false, "the taint": true} {
@@ -307,9 +299,8 @@ func TestExcuseEndsWithTheRule(t *testing.T) {
 	}
 }
 
-// A volume is taken from a mount by force, and its Node is made again by the same boot: the mount is
-// remembered nowhere, and a detach of the volume, after it has been attached there again, is listed. It is
-// a fault if the Node is the same since the volume was taken, also if it was made again before.
+// The same boot makes a Node again after a forced detach: nothing remembers the mount, and another detach
+// is listed.
 func TestTakenFromAMountOfBefore(t *testing.T) {
 	for _, test := range []struct{ before, gone, remade bool }{
 		{remade: true}, {}, {before: true}, {before: true, remade: true}, {gone: true, remade: true},
@@ -353,9 +344,8 @@ func TestTakenFromAMountOfBefore(t *testing.T) {
 	}
 }
 
-// A volume without VolumeAttachments is taken by time from a Node that was made again by the same boot, and
-// does not name it. A mount at the next node, after the first is Ready again, is listed; without a forced
-// patch it is a fault.
+// A volume without VolumeAttachments is taken by time from a recreated Node that omits it. A later mount
+// elsewhere is listed.
 func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 	iscsi, minute := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}, time.Minute
 	for _, forced := range []bool{true, false} {
@@ -393,8 +383,7 @@ func TestTakenFromANodeThatDoesNotNameIt(t *testing.T) {
 	}
 }
 
-// A Lease is deleted with its Node. Its last renewal may be unread, and by the policy's time the volume is
-// taken from the machine all the same: that is listed. It is a fault if the renewal was read.
+// A Lease may be deleted before its last renewal is read: a volume taken by time is then listed.
 func TestRenewedBeforeTheNodeIsGone(t *testing.T) {
 	minute := time.Minute
 	for _, read := range []bool{false, true} {

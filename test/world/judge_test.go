@@ -52,8 +52,7 @@ func TestHoldMadeAgain(t *testing.T) {
 	}
 }
 
-// The granter is responsible for its own grants, also if pods are bound past them: a node over its limit by
-// such a bind is no fault, but a node over its limit by grants is, before and after.
+// The granter is responsible for its own grants only, also if pods are bound past them.
 func TestLimitsBesideBinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		claims string // of the tickets, granted in this order
@@ -141,8 +140,8 @@ func TestLimitsBesideBinds(t *testing.T) {
 	}
 }
 
-// A lone scheduler takes no node past its limit by pods, and puts no exclusive volume at two nodes. With
-// other schedulers it may: one of the pods waits then.
+// A lone scheduler takes no node past its limit, and puts no exclusive volume at two nodes. With other
+// schedulers one of the pods waits.
 func TestBindsOfOneScheduler(t *testing.T) {
 	for name, test := range map[string]struct {
 		access ledger.Access
@@ -188,9 +187,8 @@ func TestBindsOfOneScheduler(t *testing.T) {
 	}
 }
 
-// A volume is detached under a mount without a fault only if the leader can't know the mount: its Node was
-// made again by the same boot before the leader began, and not again since; no hold has ever named the
-// boot, except an exclusive volume's hold that named an earlier boot; and the mount is from that time.
+// A detach under a mount is no fault only if the leader can't know the mount: the same boot made its Node
+// again before the leader began, and no hold named the boot.
 func TestSameBootIsListed(t *testing.T) {
 	for name, test := range map[string]struct {
 		access  ledger.Access
@@ -281,8 +279,7 @@ func TestSameBootIsListed(t *testing.T) {
 	}
 }
 
-// An exclusive volume of a pod known to the granter is granted nowhere else. If a pod has or had it, a pod
-// bound elsewhere since waits, unless the hold has given it to that pod's node.
+// An exclusive volume of a pod known to the granter is granted nowhere else.
 func TestGrantBesideABind(t *testing.T) {
 	for name, test := range map[string]struct {
 		past    bool
@@ -328,8 +325,7 @@ func TestGrantBesideABind(t *testing.T) {
 	}
 }
 
-// A ticket was told that its volume is attached nowhere. Then the leader attaches it: the judge reports it,
-// also for a volume without VolumeAttachments.
+// A leader attaches a volume whose ticket says that it is attached nowhere: the judge reports it.
 func TestAttachedWhileKeptDetached(t *testing.T) {
 	for _, v := range []ledger.VolumeID{disk, {Driver: "kubernetes.io/iscsi", Handle: "i"}} {
 		for _, first := range []bool{false, true} { // it is attached before the ticket is told
@@ -369,8 +365,7 @@ func TestAttachedWhileKeptDetached(t *testing.T) {
 	}
 }
 
-// A live migration brings a volume without VolumeAttachments to a second node. The first one's Node is gone
-// and names nothing: its mount there is no fault. Without the migration it is.
+// In a live migration, a mount at a deleted Node of a volume without VolumeAttachments is no fault.
 func TestMigrationFromANodeThatIsGone(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}
 	for _, migrates := range []bool{true, false} {
@@ -396,8 +391,8 @@ func TestMigrationFromANodeThatIsGone(t *testing.T) {
 	}
 }
 
-// A volume that a bind past Moorage brought to a node, and that has left it, no longer excuses a grant past
-// the limit once the granter has complete facts, unless it still counts the volume there.
+// With complete facts, a departed volume excuses no grant past the limit, unless the granter still counts
+// it.
 func TestAllKnownEndsExcuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		stays, known, counted bool
@@ -436,7 +431,7 @@ func TestAllKnownEndsExcuses(t *testing.T) {
 	}
 }
 
-// A grant may have been decided on before a limit shrank, but not after the granter had complete facts.
+// After the granter had complete facts, an earlier limit excuses no grant.
 func TestAllKnownEndsLimits(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		w := New()
@@ -467,7 +462,6 @@ func TestAllKnownEndsLimits(t *testing.T) {
 	}
 }
 
-// A ticket that is told that it has its volume has it attached at its node.
 func TestToldOfWhatIsNotAttached(t *testing.T) {
 	for _, attached := range []bool{false, true} {
 		w := New()
@@ -494,7 +488,7 @@ func TestToldOfWhatIsNotAttached(t *testing.T) {
 	}
 }
 
-// No VolumeAttachment takes a node past its limit for an opted-in pod that has not started. For others the
+// A VolumeAttachment past the limit is a fault for an opted-in pod that has not started. For others the
 // driver decides.
 func TestAttachesPastTheLimit(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -12,7 +12,6 @@ import (
 
 var disk = ledger.VolumeID{Driver: "csi.test", Handle: "v1"}
 
-// running is a world in which pod p1 runs at w1, with one volume.
 func running(t *testing.T) (*World, Kubelet) {
 	t.Helper()
 	w := New()
@@ -66,7 +65,6 @@ func resolve(t *testing.T, w *World, machine string) {
 	w.Kubelet(machine).Resolved(w.Serve(r))
 }
 
-// reach has a kubelet do all steps to run a pod.
 func reach(t *testing.T, w *World, machine, pod string) {
 	t.Helper()
 	report(t, w, machine)
@@ -83,8 +81,6 @@ func reach(t *testing.T, w *World, machine, pod string) {
 	}
 }
 
-// mountsReported puts a volume without VolumeAttachments into a node's volumesAttached, and mounts it there
-// for a new pod with claim ns/c.
 func mountsReported(t *testing.T, w *World, n ledger.NodeName, v ledger.VolumeID) {
 	t.Helper()
 	machine, uid := string(n)+"#1", "at-"+string(n)
@@ -115,8 +111,7 @@ func faults(t *testing.T, w *World, want int) {
 	}
 }
 
-// The handshake: a mount needs volumesInUse, volumesAttached and the VolumeAttachment to name the volume,
-// in this order.
+// A mount needs volumesInUse, volumesAttached and the VolumeAttachment to name the volume, in this order.
 func TestHandshake(t *testing.T) {
 	w, k := running(t)
 	faults(t, w, 0)
@@ -148,8 +143,8 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// A starting kubelet that finds a mount missing in volumesAttached leaves it out of volumesInUse, though it
-// is mounted; before that it sends heartbeats without a list.
+// A starting kubelet leaves a mount that volumesAttached lacks out of volumesInUse. Before that, its
+// heartbeats have no list.
 func TestRestartDropsUseThatIsNotReported(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		w, k := running(t)
@@ -229,8 +224,7 @@ func TestRestartForgets(t *testing.T) {
 	}
 }
 
-// A kubelet registers its Node once: after its Node is deleted it lives on, and is heard of again only
-// after a restart.
+// A kubelet registers its Node once: after a deletion it is heard of only after a restart.
 func TestDeletedNodeIsNotMadeAgain(t *testing.T) {
 	w, k := running(t)
 	w.Drop(Nodes, "w1")
@@ -247,7 +241,6 @@ func TestDeletedNodeIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// A living kubelet may report that it is not ready.
 func TestNotReady(t *testing.T) {
 	w, k := running(t)
 	k.Broken = true
@@ -264,7 +257,6 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// Clones have their own machines and kubelets.
 func TestCloneOfAKubelet(t *testing.T) {
 	w, _ := running(t)
 	c := w.Clone()
@@ -278,7 +270,6 @@ func TestCloneOfAKubelet(t *testing.T) {
 	}
 }
 
-// An unknown request breaks the run.
 func TestUnknownRequest(t *testing.T) {
 	w := New()
 	if a := w.Serve(Request{Do: Unsupported}); a.Code == OK {
@@ -287,10 +278,9 @@ func TestUnknownRequest(t *testing.T) {
 	faults(t, w, 1)
 }
 
-// A kubelet checks volumesAttached for a pod that goes before the answer, reports the volume as unused, and
-// holds it for attached all the same when the answer comes. For a volume without VolumeAttachments nothing
-// else is checked before the next pod has it mounted there: only Forgetful kubelets do that here, and no
-// fact in the API shows it.
+// A kubelet checks volumesAttached for a pod that goes before the answer, and holds the unused volume for
+// attached. Without VolumeAttachments nothing else is checked before the next mount. Only Forgetful
+// kubelets do that here.
 func TestResidualRiskOfALateLook(t *testing.T) {
 	iscsi := ledger.VolumeID{Driver: "kubernetes.io/iscsi", Handle: "i"}
 	for _, forgetful := range []bool{false, true} {

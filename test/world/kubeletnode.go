@@ -9,8 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Register makes the missing Node, and a CSINode with the drivers of this machine. A process does so once:
-// it does not come back to a Node that is deleted later (registrationCompleted, kubelet_node_status.go).
+// Register makes the missing Node and CSINode, once in the life of a process (registrationCompleted,
+// kubelet_node_status.go).
 func (k Kubelet) Register(drivers ...ledger.DriverOnNode) bool {
 	if !k.Works() || k.Registered {
 		return false
@@ -26,8 +26,8 @@ func (k Kubelet) Register(drivers ...ledger.DriverOnNode) bool {
 	return true
 }
 
-// Renew renews the node's Lease, also if the kubelet is not ready. A Lease is deleted with its Node, and
-// made only with one.
+// Renew also works if the kubelet is not ready. A Lease is deleted with its Node, and made only with a
+// Node.
 func (k Kubelet) Renew() bool {
 	if _, exists := k.w.Node(k.m.Node); !exists || !k.Works() {
 		return false
@@ -39,10 +39,8 @@ func (k Kubelet) Renew() bool {
 	return true
 }
 
-// leaseDuration is the duration of a kubelet's Lease.
 const leaseDuration = 40 * time.Second
 
-// renewed is a node's last Lease renewal; zero: none.
 func (w *World) renewed(n ledger.NodeName) time.Time {
 	var t time.Time
 	if _, exists := w.Node(n); !exists {
@@ -63,7 +61,6 @@ func (w *World) lease(n ledger.NodeName) Answer {
 	return Answer{Code: NotFound}
 }
 
-// ready is its own report.
 func (k Kubelet) ready() ledger.Readiness {
 	if k.Broken || k.Leaving {
 		return ledger.ReadyFalse
@@ -71,8 +68,6 @@ func (k Kubelet) ready() ledger.Readiness {
 	return ledger.ReadyTrue
 }
 
-// News says whether the next status tick would report or mark anything. It patches by its own copy of the
-// Node; without a copy it reads the Node.
 func (k Kubelet) News() bool {
 	n := k.Node
 	if n.UID == "" {
@@ -90,8 +85,7 @@ func (k Kubelet) News() bool {
 	return !slices.Equal(k.usesWith(desired), n.InUse) || slices.ContainsFunc(desired, func(v ledger.VolumeID) bool { return lacks(k.Told, v) })
 }
 
-// Report is the patch of one tick of the status. It has volumesInUse only if that differs from the
-// process's own copy of the Node.
+// Report has volumesInUse only if that differs from the process's copy of the Node.
 func (k Kubelet) Report() (Request, bool) {
 	if !k.News() {
 		return Request{}, false
@@ -101,7 +95,6 @@ func (k Kubelet) Report() (Request, bool) {
 	return r, true
 }
 
-// Reported takes in the Node after the patch: its reported volumes that a pod needs are told.
 func (k Kubelet) Reported(a Answer) {
 	n := a.node()
 	if n.UID == "" {
@@ -116,17 +109,15 @@ func (k Kubelet) Reported(a Answer) {
 	}
 }
 
-// CanResolve: a process that found mounts on its disk, and has not yet read whether volumesAttached names
-// them.
 func (k Kubelet) CanResolve() bool { return k.Works() && !k.Synced }
 
-// Resolve is the read of its Node that tells (updateReconstructedFromNodeStatus).
+// Resolve is that read (updateReconstructedFromNodeStatus).
 func (k Kubelet) Resolve() (Request, bool) {
 	return Request{Do: GetObject, Kind: Nodes, Key: string(k.m.Node)}, k.CanResolve()
 }
 
-// Resolved takes the answer in: volumes in volumesAttached count as in use, the rest never does, mounted or
-// not. Without its Node it tries again.
+// Volumes in volumesAttached count as in use; the rest never does, mounted or not. Without its Node it
+// tries again.
 func (k Kubelet) Resolved(a Answer) {
 	n := a.node()
 	if n.UID == "" {
@@ -138,7 +129,6 @@ func (k Kubelet) Resolved(a Answer) {
 	k.Synced = true
 }
 
-// node is the Node of an answer; without a UID: none.
 func (a Answer) node() ledger.NodeState {
 	if a.Code != OK || len(a.Facts) == 0 {
 		return ledger.NodeState{}

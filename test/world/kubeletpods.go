@@ -13,7 +13,6 @@ func (k Kubelet) runs(p ledger.Pod) bool {
 	return p.Phase == ledger.PodLive && !slices.Contains(k.Ended, p.UID)
 }
 
-// Desired are the volumes of pods to run, and of pods that have not ended.
 func (k Kubelet) Desired() []ledger.VolumeID {
 	var list []ledger.VolumeID
 	for _, p := range k.Pods {
@@ -51,14 +50,11 @@ func (k Kubelet) tidy() {
 	}
 }
 
-// CanStop: the containers of a pod that is being deleted, finished, or gone; of all pods while the machine
-// shuts down.
 func (k Kubelet) CanStop(uid string) bool {
 	p, known := k.pod(uid)
 	return k.Up && k.m.Containers[uid] && k.SeenPods && (!known || p.Phase != ledger.PodLive || k.Leaving)
 }
 
-// Stop ends a pod's containers.
 func (k Kubelet) Stop(uid string) bool {
 	if !k.CanStop(uid) {
 		return false
@@ -75,7 +71,6 @@ func (k Kubelet) end(uid string) {
 	k.tidy()
 }
 
-// Exit is a pod's containers ending by themselves.
 func (k Kubelet) Exit(uid string) bool {
 	p, known := k.pod(uid)
 	if !k.Up || !known || !k.m.Containers[uid] || !k.runs(p) {
@@ -85,7 +80,6 @@ func (k Kubelet) Exit(uid string) bool {
 	return true
 }
 
-// CanRun: the containers of a pod with all volumes published.
 func (k Kubelet) CanRun(uid string) bool {
 	p, known := k.pod(uid)
 	if !k.Up || !known || !k.runs(p) || k.m.Containers[uid] || k.Leaving {
@@ -95,7 +89,6 @@ func (k Kubelet) CanRun(uid string) bool {
 	return complete && !slices.ContainsFunc(volumes, func(v ledger.VolumeID) bool { return !slices.Contains(k.m.Mounts[v], uid) })
 }
 
-// Run starts a pod's containers.
 func (k Kubelet) Run(uid string) bool {
 	if !k.CanRun(uid) {
 		return false
@@ -104,14 +97,12 @@ func (k Kubelet) Run(uid string) bool {
 	return true
 }
 
-// CanFinish: the status of a pod that is being deleted, or has completed, after its containers have ended.
 func (k Kubelet) CanFinish(uid string) bool {
 	p, known := k.pod(uid)
 	due := p.Phase == ledger.PodTerminating || p.Phase == ledger.PodLive && slices.Contains(k.Ended, uid)
 	return k.Works() && known && due && !k.m.Containers[uid] && k.SeenPods
 }
 
-// Finish is the request that writes that status.
 func (k Kubelet) Finish(uid string) (Request, bool) {
 	if !k.CanFinish(uid) {
 		return Request{}, false
@@ -120,7 +111,6 @@ func (k Kubelet) Finish(uid string) (Request, bool) {
 	return Request{Do: FinishPod, UID: uid}, true
 }
 
-// CanRemove: the object of a pod that is being deleted, has ended, and has no published volume left.
 func (k Kubelet) CanRemove(uid string) bool {
 	p, known := k.pod(uid)
 	if !k.Works() || !known || p.Phase == ledger.PodLive || !k.w.Deleting(uid) || k.m.Containers[uid] || !k.Synced {
@@ -134,7 +124,6 @@ func (k Kubelet) CanRemove(uid string) bool {
 	return true
 }
 
-// Remove is the request that removes it.
 func (k Kubelet) Remove(uid string) (Request, bool) {
 	if !k.CanRemove(uid) {
 		return Request{}, false

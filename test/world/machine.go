@@ -12,43 +12,35 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Machine is a computer that runs, or once ran, as a node: its true state.
 type Machine struct {
 	ID      string
 	Node    ledger.NodeName
 	Powered bool
-	// Cut: its access to all disks is taken away, as by a NetworkFence. Its mounts can do no harm.
-	Cut bool
-	// Replaced: another machine has its node's name. Its attachments are out of reach.
+	// Cut: it reaches no disk, as after a NetworkFence. Its mounts can do no harm.
+	Cut      bool
 	Replaced bool
 	// Boots counts its power-ons: each has another bootID.
 	Boots int
-	// NoBoot and NoUUID have its kubelet never report a bootID, or a systemUUID.
+	// With NoBoot and NoUUID its kubelet reports no bootID and no systemUUID.
 	NoBoot, NoUUID bool
-	// Containers of pods, by UID, and the volumes published for pods: from these folders a starting kubelet
-	// rebuilds its mounts. Both survive the kubelet, and end with the power.
+	// A starting kubelet rebuilds its mounts from the published volumes' folders. Both survive the kubelet,
+	// and end with the power.
 	Containers map[string]bool
 	Mounts     map[ledger.VolumeID][]string // the pods that have it, sorted
-	// Staged are the staged volumes, sorted: all published ones, and those between their last NodeUnpublish
-	// and NodeUnstage.
+	// Staged includes volumes between their last NodeUnpublish and NodeUnstage; sorted.
 	Staged []ledger.VolumeID
-	// Left are the volumes with a record of an earlier boot on its disk, and nothing staged; sorted. Empty
-	// without LeavesRecords.
+	// Left are volumes with only an earlier boot's record. Empty without LeavesRecords.
 	Left         []ledger.VolumeID
 	LeaveRecords bool
-	// Stuck are staged volumes that can't be unpublished or unstaged, until the
-	// power goes.
+	// Stuck are volumes that can't be unpublished or unstaged until the power goes.
 	Stuck []ledger.VolumeID
-	// Renewed is its kubelet's last Lease renewal; zero: never. Streak is the first renewal of its gapless
-	// series, and Before the last one before that series.
+	// Zero: never renewed. Streak is the first renewal of its gapless series, and Before the last renewal
+	// before that.
 	Renewed, Streak, Before time.Time
-	// Process is the kubelet's memory.
-	Process Process
-	// Agent is its moorage-node.
-	Agent Agent
+	Process                 Process
+	Agent                   Agent
 }
 
-// AddMachine adds a powered machine with a started kubelet that has found nothing.
 func (w *World) AddMachine(id string, n ledger.NodeName) *Machine {
 	m := &Machine{ID: id, Node: n, Powered: true, Boots: 1}
 	m.wipe()
@@ -67,7 +59,6 @@ func (m *Machine) clone() *Machine {
 	return &c
 }
 
-// SystemUUID is the machine's systemUUID, at any node.
 func (m *Machine) SystemUUID() string {
 	if m.NoUUID {
 		return ""
@@ -75,7 +66,6 @@ func (m *Machine) SystemUUID() string {
 	return m.ID
 }
 
-// BootID is the bootID of the machine's present boot.
 func (m *Machine) BootID() string {
 	if m.NoBoot {
 		return ""
@@ -85,7 +75,6 @@ func (m *Machine) BootID() string {
 
 func bootID(machine string, boots int) string { return machine + "." + strconv.Itoa(boots) }
 
-// PowerOff ends all that runs.
 func (m *Machine) PowerOff() {
 	for _, v := range m.Staged {
 		if m.LeaveRecords {
@@ -98,7 +87,6 @@ func (m *Machine) PowerOff() {
 	m.wipe()
 }
 
-// PowerOn boots a machine; its kubelet has to be started.
 func (m *Machine) PowerOn() {
 	if !m.Powered {
 		m.Powered = true
@@ -106,19 +94,15 @@ func (m *Machine) PowerOn() {
 	}
 }
 
-// Dead says whether nothing on the machine can reach a disk.
 func (m *Machine) Dead() bool { return !m.Powered || m.Cut }
 
-// Uses says whether a volume is staged or published.
 func (m *Machine) Uses(v ledger.VolumeID) bool { return m.Powered && slices.Contains(m.Staged, v) }
 
-// Mounted lists the published volumes, sorted.
 func (m *Machine) Mounted() []ledger.VolumeID {
 	return SortVolumes(slices.Collect(maps.Keys(m.Mounts)))
 }
 
-// Mount stages a volume, and publishes it for a pod. It fails, as NodeStage does, if the volume was taken
-// away by force, or the storage has cut the machine off.
+// Mount fails, as NodeStage does, if the volume was taken by force, or the machine is cut off.
 func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	if slices.Contains(m.Mounts[v], pod) {
 		return true
@@ -134,7 +118,6 @@ func (w *World) Mount(m *Machine, v ledger.VolumeID, pod string) bool {
 	return true
 }
 
-// Unpublish ends a pod's mount: its folder is gone. It is false if that is impossible.
 func (m *Machine) Unpublish(v ledger.VolumeID, pod string) bool {
 	if slices.Contains(m.Stuck, v) || !slices.Contains(m.Mounts[v], pod) {
 		return false
@@ -147,7 +130,6 @@ func (m *Machine) Unpublish(v ledger.VolumeID, pod string) bool {
 	return true
 }
 
-// Unstage ends the use of a volume that is published for no pod. It is false if that is impossible.
 func (m *Machine) Unstage(v ledger.VolumeID) bool {
 	if slices.Contains(m.Stuck, v) || len(m.Mounts[v]) > 0 {
 		return false
@@ -156,10 +138,8 @@ func (m *Machine) Unstage(v ledger.VolumeID) bool {
 	return true
 }
 
-// RemoveRecord has a person remove an earlier boot's record of a volume.
 func (m *Machine) RemoveRecord(v ledger.VolumeID) { m.Left = exclude(m.Left, v) }
 
-// Stick has a staged volume stay: no unmount of it succeeds.
 func (m *Machine) Stick(v ledger.VolumeID) bool {
 	if !m.Uses(v) || slices.Contains(m.Stuck, v) {
 		return false

@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// patchNode carries a patch of a Node's status out as the API server would: all
-// tests hold, or nothing happens.
+// All tests of the patch hold, or nothing happens.
 func (w *World) patchNode(r Request) Answer {
 	now, exists := w.Node(r.Read.Name)
 	p := r.Patch

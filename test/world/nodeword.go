@@ -8,31 +8,25 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Agent is the moorage-node of a machine. It reads its NodeMountReport, looks, and writes its findings at the
-// read version; anything may happen in between.
-//
-// It leaves out the causes by which the real one misses a volume: mounts in their own namespaces, and raw
-// devices.
+// Agent is a machine's moorage-node. It omits the causes by which the real moorage-node misses a volume:
+// mounts in their own namespaces, and raw devices.
 type Agent struct {
 	Runs bool
 	// Blind: it can't read something, such as a folder, and all its reports say so.
 	Blind bool
-	// Unread are the PersistentVolumes of half-written pod records, with nothing mounted beside them. It is
-	// replaced, never changed.
+	// Unread is replaced, never changed.
 	Unread []string
-	// Torn are the volumes with half-written records in their staging folders: the folder's name gives the
-	// volume, and a mount there says that it is staged. It is replaced, never changed.
+	// Torn are volumes with half-written staging records: the folder's name gives the volume. It is
+	// replaced, never changed.
 	Torn []ledger.VolumeID
-	// Found are its unwritten findings; nil: none. It is replaced, never changed.
+	// Found is nil without unwritten findings. It is replaced, never changed.
 	Found *ledger.NodeWord
 }
 
-// Word is a node's written moorage-node report.
 func (w *World) Word(n ledger.NodeName) (ledger.NodeWord, bool) {
 	return typed[ledger.NodeWord](&w.Objects, NodeWords, string(n))
 }
 
-// CanLook says whether a machine's moorage-node would find something new. A mounted volume is also staged.
 func (w *World) CanLook(m *Machine) bool {
 	if _, exists := w.Node(m.Node); !exists || !m.Powered || !m.Agent.Runs || m.Agent.Found != nil {
 		return false
@@ -44,7 +38,6 @@ func (w *World) CanLook(m *Machine) bool {
 		!slices.Equal(old.Mounted, found.Mounted) || !slices.Equal(old.Forgotten, found.Forgotten)
 }
 
-// Look has the moorage-node of a machine read its object, and then look.
 func (w *World) Look(m *Machine) bool {
 	if !w.CanLook(m) {
 		return false
@@ -53,7 +46,6 @@ func (w *World) Look(m *Machine) bool {
 	return true
 }
 
-// found are a moorage-node's findings.
 func (w *World) found(m *Machine) *ledger.NodeWord {
 	node, _ := w.Node(m.Node)
 	old, _ := w.Word(m.Node)
@@ -66,7 +58,6 @@ func (w *World) found(m *Machine) *ledger.NodeWord {
 	return &found
 }
 
-// unread are its reported unreadable records.
 func (m *Machine) unread() []ledger.Unread {
 	var list []ledger.Unread
 	for _, name := range m.Agent.Unread {
@@ -78,7 +69,6 @@ func (m *Machine) unread() []ledger.Unread {
 	return list
 }
 
-// told are the staged volumes with a readable record.
 func (m *Machine) told() []ledger.VolumeID {
 	staged := m.recorded()
 	if len(m.Agent.Torn) == 0 {
@@ -87,7 +77,6 @@ func (m *Machine) told() []ledger.VolumeID {
 	return slices.DeleteFunc(slices.Clone(staged), func(v ledger.VolumeID) bool { return slices.Contains(m.Agent.Torn, v) })
 }
 
-// recorded are the volumes that are staged, or have a record of an earlier boot.
 func (m *Machine) recorded() []ledger.VolumeID {
 	list := m.Staged
 	for _, v := range m.Left {
@@ -96,13 +85,10 @@ func (m *Machine) recorded() []ledger.VolumeID {
 	return list
 }
 
-// forgotten are the volumes that are staged, or were at an earlier boot, and that no pod's folder names.
 func (m *Machine) forgotten() []ledger.VolumeID {
 	return slices.DeleteFunc(slices.Clone(m.recorded()), func(v ledger.VolumeID) bool { return len(m.Mounts[v]) > 0 })
 }
 
-// Write has a machine's moorage-node write its findings. If the object has changed since the read, it looks
-// again.
 func (w *World) Write(m *Machine) bool {
 	found := m.Agent.Found
 	if found == nil || !m.Agent.Runs {
@@ -121,15 +107,12 @@ func (w *World) Write(m *Machine) bool {
 	return true
 }
 
-// Speak has a machine's moorage-node look and write at once.
 func (w *World) Speak(m *Machine) bool { return w.Look(m) && w.Write(m) }
 
-// StopAgent ends a machine's moorage-node: its report stays.
 func (m *Machine) StopAgent() {
 	m.Agent = Agent{Blind: m.Agent.Blind, Unread: m.Agent.Unread, Torn: m.Agent.Torn}
 }
 
-// askNode asks for a fresh look.
 func (w *World) askNode(r Request) Answer {
 	word, exists := w.Word(ledger.NodeName(r.Key))
 	switch {

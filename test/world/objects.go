@@ -13,10 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Kind is a type of API objects.
 type Kind uint8
 
-// The kinds, in the order of a starting process's lists.
+// The kinds are in the order of a starting process's lists.
 const (
 	Tickets Kind = iota
 	Pods
@@ -29,18 +28,15 @@ const (
 	Attachments
 	Holds
 	Policies
-	// Kinds is the number of watched kinds.
 	Kinds
-	// NodeWords are the NodeMountReport of nodes with moorage-node: none in a world without a running
-	// Agent.
+	// Without a running Agent there are no NodeWords.
 	NodeWords = Kinds
-	// Leases are nodes' Leases: they are not watched, but can be read, by the node's name.
+	// Leases can be read, but not watched.
 	Leases = Kinds + 1
 
 	stored = Kinds + 1
 )
 
-// AllKinds lists the watched kinds.
 func AllKinds() []Kind {
 	all := make([]Kind, Kinds)
 	for k := range all {
@@ -58,7 +54,6 @@ func KindOf(name string) (Kind, bool) {
 	return Kind(max(i, 0)), i >= 0
 }
 
-// Change is one event of a kind's watch.
 type Change struct {
 	Kind    Kind
 	Key     string
@@ -67,12 +62,11 @@ type Change struct {
 	Old     ledger.Event // the earlier object; nil: new
 }
 
-// Objects are the API server's objects, at their newest versions.
 type Objects struct {
 	all    [stored]map[string]ledger.Event
 	shared [stored]bool     // with a clone: copied before it changes
 	sorted [stored][]string // the keys of all, sorted; nil when not known
-	// leads are the volumes of pods, by UID, while their sources are unchanged; it is replaced then.
+	// leads are pods' volumes, by UID.
 	leads    map[string]leads
 	made     map[string]Made                    // VolumeAttachments by UID; also replaced
 	deleting map[string]bool                    // pods with a deletionTimestamp, by UID; also replaced
@@ -80,24 +74,19 @@ type Objects struct {
 	version  int64
 	changed  [stored]int64 // each kind's newest version
 	uids     int64
-	// Log has the changes since its last reset.
-	Log []Change
+	Log      []Change
 }
 
-// leads are a pod's volumes, and whether they are complete.
 type leads struct {
 	volumes  []ledger.VolumeID
 	complete bool
 }
 
-// Made says how a VolumeAttachment began.
 type Made struct {
-	At time.Time
-	// Beside is the source of its live migration.
+	At     time.Time
 	Beside ledger.NodeName
 }
 
-// Made says how the VolumeAttachment of a UID began.
 func (o *Objects) Made(uid string) Made { return o.made[uid] }
 
 func newObjects() Objects {
@@ -117,22 +106,18 @@ func (o *Objects) clone() Objects {
 	return c
 }
 
-// Version is the newest version.
 func (o *Objects) Version() int64 { return o.version }
 
-// Changed is the version of a kind's newest change.
 func (o *Objects) Changed(k Kind) int64 { return o.changed[k] }
 
-// UID makes a UID of the usual form.
 func (o *Objects) UID() string {
 	o.uids++
 	return fmt.Sprintf("00000000-0000-4000-8000-%012x", o.uids)
 }
 
-// Get returns an object, or nil.
 func (o *Objects) Get(k Kind, key string) ledger.Event { return o.all[k][key] }
 
-// Keys lists the objects of a kind, sorted. Read only.
+// Keys is sorted, and read only.
 func (o *Objects) Keys(k Kind) []string {
 	if o.sorted[k] == nil && len(o.all[k]) > 0 {
 		o.sorted[k] = slices.Sorted(maps.Keys(o.all[k]))
@@ -140,7 +125,6 @@ func (o *Objects) Keys(k Kind) []string {
 	return o.sorted[k]
 }
 
-// change notes that a kind changes at the next version.
 func (o *Objects) change(k Kind) {
 	o.version++
 	o.changed[k] = o.version
@@ -152,7 +136,6 @@ func (o *Objects) change(k Kind) {
 	}
 }
 
-// List lists the objects of a kind, in the order of their keys.
 func (o *Objects) List(k Kind) []ledger.Event {
 	list := make([]ledger.Event, 0, len(o.all[k]))
 	for _, key := range o.Keys(k) {
@@ -168,30 +151,26 @@ func typed[T ledger.Event](o *Objects, k Kind, key string) (T, bool) {
 
 func (o *Objects) Pod(uid string) (ledger.Pod, bool) { return typed[ledger.Pod](o, Pods, uid) }
 
-// Deleting says whether a pod has a deletionTimestamp.
 func (o *Objects) Deleting(uid string) bool { return o.deleting[uid] }
 
 func (o *Objects) Node(n ledger.NodeName) (ledger.NodeState, bool) {
 	return typed[ledger.NodeState](o, Nodes, string(n))
 }
 
-// Attachment returns a VolumeAttachment.
 func (o *Objects) Attachment(name string) (ledger.Attachment, bool) {
 	return typed[ledger.Attachment](o, Attachments, name)
 }
 
-// Ticket returns a VolumeTicket.
 func (o *Objects) Ticket(id ledger.TicketID) (ledger.Ticket, bool) {
 	return typed[ledger.Ticket](o, Tickets, id.String())
 }
 
-// Hold returns a volume's VolumeHold.
 func (o *Objects) Hold(v ledger.VolumeID) (ledger.Hold, bool) {
 	h, ok := typed[ledger.HoldSeen](o, Holds, v.String())
 	return h.Hold, ok
 }
 
-// Holder is the node that has an exclusive volume by its VolumeHold, or without one by the newest note of a
+// Holder is the node with an exclusive volume by its VolumeHold, else by the newest note of a
 // VolumeAttachment; empty: none.
 func (w *World) Holder(v ledger.VolumeID) ledger.NodeName {
 	if h, exists := w.Hold(v); exists {
@@ -207,12 +186,10 @@ func (w *World) Holder(v ledger.VolumeID) ledger.NodeName {
 	return newest.Node
 }
 
-// Drivers returns a CSINode.
 func (o *Objects) Drivers(n ledger.NodeName) (ledger.NodeDrivers, bool) {
 	return typed[ledger.NodeDrivers](o, NodeDrivers, string(n))
 }
 
-// PodsAt lists the pods bound to a node, in the order of their UIDs.
 func (o *Objects) PodsAt(n ledger.NodeName) []ledger.Pod {
 	var list []ledger.Pod
 	for _, key := range o.Keys(Pods) {
@@ -223,7 +200,6 @@ func (o *Objects) PodsAt(n ledger.NodeName) []ledger.Pod {
 	return list
 }
 
-// put writes an object at a new version.
 func (o *Objects) put(e ledger.Event) ledger.Event {
 	k, key := Identify(e)
 	o.change(k)
@@ -237,7 +213,6 @@ func (o *Objects) put(e ledger.Event) ledger.Event {
 	return e
 }
 
-// drop deletes an object; it says whether there was one.
 func (o *Objects) drop(k Kind, key string) bool {
 	old, ok := o.all[k][key]
 	if !ok {
@@ -253,10 +228,8 @@ func (o *Objects) drop(k Kind, key string) bool {
 	return true
 }
 
-// Start is when every world begins.
 func Start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// TicketKey reads a ticket's key.
 func TicketKey(key string) ledger.TicketID {
 	namespace, name, _ := strings.Cut(key, "/")
 	return ledger.TicketID{Namespace: namespace, Name: name}

@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// ComesFirst says whether a bound pod gets a volume before another: a pod that opted in comes before a pod that
-// did not, and then the pod that was bound first.
+// A pod that opted in comes before a pod that did not; then the pod that was bound first.
 func ComesFirst(a, b ledger.Pod) bool {
 	if a.OptedOut != b.OptedOut {
 		return b.OptedOut

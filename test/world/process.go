@@ -10,17 +10,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Process is a kubelet process's memory, lost at each start. Its maps and lists are replaced, never
-// changed.
+// Process is a kubelet's memory, lost at each start. Its maps and lists are replaced, never changed.
 type Process struct {
 	Up     bool // it runs
 	Linked bool // it reaches the API server; that is the machine's, and outlives the process
-	// Broken has a living kubelet report that it is not ready: the machine's network plugin or its
-	// container runtime is broken, also for the next process.
-	Broken bool
-	// Leaving is a graceful shutdown: it reports not ready, and the power goes afterwards.
-	Leaving bool
-	// Registered: it registers its Node once in its life.
+	// Broken: a living kubelet reports not ready, also in the next process.
+	Broken     bool
+	Leaving    bool
 	Registered bool
 
 	Node     ledger.NodeState // its own copy of its Node; without a UID: none
@@ -28,59 +24,51 @@ type Process struct {
 	SeenPods bool             // it has had a first look at them
 	Ended    []string         // pods with ended containers, sorted
 
-	// Synced: it knows for each mount found on its disk whether volumesAttached names it
+	// Synced: it knows for each found mount whether volumesAttached names it
 	// (ReconcilerStatesHasBeenSynced). Before that it writes no volumesInUse, and unmounts nothing.
 	Synced bool
-	// Attached is its actual state of the world: volumes that it takes for attached, never checked again.
-	// Uncounted are those among them that it found on its disk and that volumesAttached omitted then: they
-	// are not in volumesInUse.
+	// Attached volumes are taken for attached, and never checked again. Uncounted are those found on disk
+	// that volumesAttached omitted: they are not in volumesInUse.
 	Attached, Uncounted []ledger.VolumeID
 	Told                []ledger.VolumeID // in its desired state, marked as reported in use
-	// Asked are the volumes with a check of volumesAttached in flight, needed by a pod all the while. A
-	// real process also takes a volume for attached if that pod has gone meanwhile, and mounts it for the
-	// next one: without a VolumeAttachment nothing prevents that (Forgetful).
+	// Asked volumes have a check of volumesAttached in flight, and a pod all the while. A real process also
+	// accepts them if that pod has gone (Forgetful).
 	Asked   []ledger.VolumeID
 	Checked []ledger.VolumeID // VolumeAttachment read, mount begins
-	// Unknown are mounts that failed reconstruction. They are unpublished, once, unless a pod needs
-	// them, and never unstaged.
+	// Unknown mounts failed reconstruction. They are unpublished, once, unless a pod needs them, and never
+	// unstaged.
 	Unknown []ledger.VolumeID
 
 	pauses map[ledger.VolumeID]pause
 }
 
-// pause is a volume's rest after failures.
 type pause struct {
 	until  time.Time
 	failed int
 }
 
-// Kubelet is a machine's kubelet. It is a view: its state is the machine's, and it is useless after its
-// World was cloned. Its methods are serial, and do nothing if their work is impossible, which they return.
+// Kubelet is a view of a machine's kubelet, and useless after its World was cloned. Its methods are serial,
+// and return whether they could work.
 type Kubelet struct {
 	*Process
 	w *World
 	m *Machine
 }
 
-// Kubelet is the kubelet of an existing machine.
 func (w *World) Kubelet(machine string) Kubelet {
 	return w.KubeletOf(w.Machines[machine])
 }
 
 func (w *World) KubeletOf(m *Machine) Kubelet { return Kubelet{&m.Process, w, m} }
 
-// Machine is the kubelet's machine.
 func (k Kubelet) Machine() *Machine { return k.m }
 
-// Works says whether the process runs and reaches the API server.
 func (k Kubelet) Works() bool { return k.Up && k.Linked }
 
-// Kill ends the process; containers and mounts stay.
 func (k Kubelet) Kill() { k.Up = false }
 
-// Start begins a new process on a powered machine. It rebuilds its mounts from the folders of pods
-// (reconstructVolumes); for the volumes in unknown that fails. Staged volumes without a folder are not
-// found if World.Forgetful is set.
+// Start rebuilds mounts from pods' folders (reconstructVolumes), except unknown. Staged volumes without a
+// folder are missed if World.Forgetful is set.
 func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.m.PowerOn()
 	old := *k.Process
@@ -97,7 +85,6 @@ func (k Kubelet) Start(unknown ...ledger.VolumeID) {
 	k.Synced = len(k.Uncounted) == 0
 }
 
-// SeePod takes in a pod of its node from its watch.
 func (k Kubelet) SeePod(p ledger.Pod) {
 	k.SeenPods = true
 	i, known := k.find(p.UID)
@@ -111,7 +98,6 @@ func (k Kubelet) SeePod(p ledger.Pod) {
 	k.tidy()
 }
 
-// LosePod takes in a pod's end.
 func (k Kubelet) LosePod(uid string) {
 	k.SeenPods = true
 	if i, known := k.find(uid); known {
@@ -121,7 +107,6 @@ func (k Kubelet) LosePod(uid string) {
 	k.tidy()
 }
 
-// SeePods takes in all present pods of its node.
 func (k Kubelet) SeePods() {
 	k.SeenPods, k.Pods = true, k.w.PodsAt(k.m.Node)
 	for _, uid := range k.Ended {
@@ -136,7 +121,6 @@ func (k Kubelet) find(uid string) (int, bool) {
 	return slices.BinarySearchFunc(k.Pods, uid, func(p ledger.Pod, uid string) int { return strings.Compare(p.UID, uid) })
 }
 
-// pod is a pod as known to the process.
 func (k Kubelet) pod(uid string) (ledger.Pod, bool) {
 	i, known := k.find(uid)
 	if !known {
@@ -145,7 +129,6 @@ func (k Kubelet) pod(uid string) (ledger.Pod, bool) {
 	return k.Pods[i], true
 }
 
-// SeeNode takes in its present Node, or its absence. It says whether that is new.
 func (k Kubelet) SeeNode() bool {
 	n, _ := k.w.Node(k.m.Node)
 	fresh := n.UID != k.Node.UID || n.Version != k.Node.Version

@@ -9,37 +9,28 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Refused is an object that a foreign webhook or policy may refuse.
 type Refused string
 
-// The refused objects: one, or all.
 const (
-	// RefusedAttachments: VolumeAttachments are not created, and not deleted.
 	RefusedAttachments Refused = "attachments"
-	// RefusedTickets: no status of a VolumeTicket is written.
-	RefusedTickets Refused = "tickets"
-	// RefusedNodes: controllers' writes of a Node's status fail.
-	RefusedNodes Refused = "nodes"
+	RefusedTickets     Refused = "tickets"
+	RefusedNodes       Refused = "nodes"
 )
 
-// AllRefused lists all Refused.
 func AllRefused() []Refused { return []Refused{RefusedAttachments, RefusedTickets, RefusedNodes} }
 
-// Refusal is a rule: while it exists, requests about the object with its key, or about all, are answered
-// with 403.
+// Refusal answers requests about its key, or about all, with 403.
 type Refusal struct {
 	What Refused
 	Key  string // empty: all
 }
 
-// Refuse adds a refusal, Accept removes it.
 func (w *World) Refuse(r Refusal) {
 	if !slices.Contains(w.Refusals, r) {
 		w.Refusals = append(slices.Clip(w.Refusals), r)
 	}
 }
 
-// Accept ends a rule.
 func (w *World) Accept(r Refusal) { w.Refusals = exclude(w.Refusals, r) }
 
 func (w *World) refuses(r Request) bool {
@@ -60,13 +51,10 @@ func (w *World) refuses(r Request) bool {
 	return false
 }
 
-// Refuses says whether requests about an object are refused now.
 func (w *World) Refuses(what Refused, key string) bool {
 	return slices.ContainsFunc(w.Refusals, func(r Refusal) bool { return r.What == what && (r.Key == "" || r.Key == key) })
 }
 
-// RefusedFor says whether a refusal may keep a volume from a node or at it: of its VolumeAttachments, or of
-// the status of a node that has or gets one, or has the volume in volumesAttached without one.
 func (w *World) RefusedFor(v ledger.VolumeID, n ledger.NodeName) bool {
 	if len(w.Refusals) == 0 {
 		return false
@@ -93,5 +81,4 @@ func ParseRefusal(text string) (Refusal, bool) {
 	return Refusal{Refused(what), key}, slices.Contains(AllRefused(), Refused(what))
 }
 
-// String is the input of ParseRefusal.
 func (r Refusal) String() string { return strings.TrimSpace(string(r.What) + " " + r.Key) }

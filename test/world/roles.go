@@ -8,8 +8,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// WithoutSentGrants returns the facts for the controller's part of a process that is also the scheduler for
-// tickets: the controller sees a grant only once it is written.
+// WithoutSentGrants is for a controller in the tickets' scheduler's process: it sees a grant only once it
+// is written.
 func WithoutSentGrants(l *ledger.Ledger, now time.Time) ledger.Snapshot {
 	s := l.Snapshot()
 	var without *ledger.Ledger

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Serve carries a request out, atomically.
 func (w *World) Serve(r Request) Answer {
 	a := w.serve(r)
 	a.At = w.version
@@ -61,7 +60,6 @@ func (w *World) serve(r Request) Answer {
 	return Answer{Code: Invalid}
 }
 
-// list is all objects of a kind; of claims those in a namespace.
 func (w *World) list(k Kind, namespace string) []ledger.Event {
 	return slices.DeleteFunc(w.List(k), func(e ledger.Event) bool {
 		claim, is := e.(ledger.Claim)
@@ -137,8 +135,6 @@ func (w *World) place(a ledger.Attachment) At {
 	return At{v, a.Node}
 }
 
-// delete begins the deletion of a VolumeAttachment; without a finalizer it is
-// gone at once.
 func (w *World) delete(a ledger.Attachment) {
 	if !a.Stamped {
 		w.Drop(Attachments, a.Name)
@@ -171,7 +167,6 @@ func (w *World) serveAttacher(r Request) Answer {
 	return answer(w.Put(a))
 }
 
-// Stamped says whether an attachment has the attacher's finalizer.
 func (w *World) Stamped(name string) bool {
 	a, _ := w.Attachment(name)
 	return a.Stamped
@@ -264,12 +259,10 @@ func (w *World) writeReported(r Request) Answer {
 	return answer(w.Put(n))
 }
 
-// equal says whether two objects differ only in their versions.
 func equal(a, b ledger.Event) bool {
 	return reflect.DeepEqual(versioned(a, ""), versioned(b, ""))
 }
 
-// Stamp gives an attachment the attacher's finalizer.
 func (w *World) Stamp(name string) {
 	a, _ := w.Attachment(name)
 	a.Stamped = true

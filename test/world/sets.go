@@ -11,7 +11,6 @@ import (
 
 // Worlds are cloned often: their maps and lists are replaced, never changed.
 
-// with is a copy of a map with a key's value set.
 func with[K, V comparable](m map[K]V, k K, v V) map[K]V {
 	if old, ok := m[k]; ok && old == v {
 		return m
@@ -33,7 +32,6 @@ func withoutNode(m map[At]bool, n ledger.NodeName) map[At]bool {
 	return m
 }
 
-// withList is a copy of a map with a key's list set.
 func withList[K comparable, T any](m map[K][]T, k K, list []T) map[K][]T {
 	m = maps.Clone(m)
 	m[k] = list
@@ -63,7 +61,6 @@ func exclude[T comparable](list []T, e T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(other T) bool { return other == e })
 }
 
-// SortVolumes sorts a list by driver, then handle.
 func SortVolumes(list []ledger.VolumeID) []ledger.VolumeID {
 	slices.SortFunc(list, ledger.VolumeID.Compare)
 	return list

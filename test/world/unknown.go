@@ -8,20 +8,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// MayBeUnknown says whether there is a reason that a volume is unknown at a node: evidence says that it is
-// there, or may have been when a Node of that name was deleted or made, and no VolumeAttachment of it there
-// has ended since.
+// MayBeUnknown: evidence says that a volume is at a node, or may have been when a Node of that name was
+// deleted or made, and no VolumeAttachment there has ended since.
 func (w *World) MayBeUnknown(at At) bool { return w.Judge.unsure[at] || w.mayBeAt(at.Node)[at.Volume] }
 
-// nodeReplaced notes the volumes that may be at a node when its Node is deleted or made.
 func (j *Judge) nodeReplaced(w *World, n ledger.NodeName) {
 	for v := range w.mayBeAt(n) {
 		j.unsure = with(j.unsure, At{v, n}, true)
 	}
 }
 
-// detachedLast: the last VolumeAttachment of a volume at a node is gone, and with it the reason, unless the
-// volume may have been left there.
+// The reason goes with the last VolumeAttachment, unless the volume may have been left there.
 func (j *Judge) detachedLast(w *World, at At) {
 	h, _ := w.Hold(at.Volume)
 	if h.Node == at.Node && h.Stays {
@@ -38,7 +35,6 @@ func (j *Judge) detachedLast(w *World, at At) {
 	}
 }
 
-// mayBeAt are the volumes that any object, machine or disk has at a node.
 func (w *World) mayBeAt(n ledger.NodeName) map[ledger.VolumeID]bool {
 	at := w.bound(n)
 	for _, key := range w.Keys(Attachments) {

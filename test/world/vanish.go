@@ -8,8 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Vanish removes a PersistentVolume, used or not: its finalizers were stripped. Its claim is then lost, as
-// the binder says.
+// Vanish removes a PersistentVolume with stripped finalizers. Its claim is then lost, as the binder says.
 func (w *World) Vanish(name string) bool {
 	pv, exists := typed[ledger.PersistentVolume](&w.Objects, PersistentVolumes, name)
 	if !exists {
@@ -24,8 +23,6 @@ func (w *World) Vanish(name string) bool {
 	return true
 }
 
-// Import makes a PersistentVolume with another name, and a claim for it, for the disk of a vanished
-// PersistentVolume.
 func (w *World) Import(vanished, name string, claim ledger.ClaimKey) bool {
 	pv, known := w.vanished[vanished]
 	if !known || w.Get(PersistentVolumes, name) != nil {
@@ -36,14 +33,12 @@ func (w *World) Import(vanished, name string, claim ledger.ClaimKey) bool {
 	return true
 }
 
-// Vanished is the volume of a vanished PersistentVolume.
 func (w *World) Vanished(name string) (ledger.VolumeID, bool) {
 	pv, vanished := w.vanished[name]
 	return pv.Volume, vanished
 }
 
-// LostBy is a claim's volume from before its PersistentVolume vanished. A process that has not seen that
-// yet takes it for the claim's volume, and remembers it so.
+// A process that has not seen the loss takes LostBy for the claim's volume.
 func (w *World) LostBy(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	c, exists := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	if !exists || !c.Lost {
@@ -52,7 +47,6 @@ func (w *World) LostBy(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return w.Vanished(c.PersistentVolume)
 }
 
-// hasPV says whether a PersistentVolume that existed at a version of the world names a volume.
 func (w *World) hasPV(v ledger.VolumeID, version int64) bool {
 	for _, e := range w.all[PersistentVolumes] {
 		if e.(ledger.PersistentVolume).Volume == v && VersionOf(e) <= version {
@@ -62,16 +56,14 @@ func (w *World) hasPV(v ledger.VolumeID, version int64) bool {
 	return false
 }
 
-// Existed says whether a disk is attached, or has a PersistentVolume that is no newer than a version of the
-// world. It does not know a detach's lie, nor a late attach that left the disk at a machine whose node has
-// another one since.
+// Existed: a disk is attached, or has a PersistentVolume no newer than version. It does not know a detach's
+// lie, nor a late attach at a machine whose node has another machine since.
 func (w *World) Existed(v ledger.VolumeID, version int64) bool {
 	known := func(id string) bool { return !w.Machines[id].Replaced }
 	return !w.Disks.Lied[v] && slices.ContainsFunc(w.Disks.At[v], known) || w.hasPV(v, version)
 }
 
-// Attaches is the volume that a VolumeAttachment attaches, also after its PersistentVolume is gone: the
-// disk stays. there says whether the PersistentVolume exists.
+// Attaches knows the volume also after its PersistentVolume is gone; there says whether that exists.
 func (w *World) Attaches(a ledger.Attachment) (v ledger.VolumeID, there bool) {
 	if v, there = w.Source(a); !there {
 		v, _ = w.Vanished(a.PersistentVolume)

@@ -10,24 +10,21 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// World is everything outside Moorage's own processes. Its methods are serial.
+// World's methods are serial.
 type World struct {
 	Objects
 	Now time.Time
-	// Stamps says that VolumeAttachments are created with the attacher's finalizer, for a driver whose
-	// attacher is known to remove it.
+	// Stamps: VolumeAttachments are created with the attacher's finalizer.
 	Stamps bool
-	// Forgetful has starting kubelets miss staged volumes without a pod's folder, like real ones. No fact
-	// in the API shows it: a volume may be at two machines then, with any controller.
+	// Forgetful kubelets miss staged volumes without a pod's folder, like real ones. No fact in the API
+	// shows it: a volume may then be at two machines.
 	Forgetful bool
-	// Mapped has mounts reach their disk after a detach, as with drivers whose unpublish takes nothing
-	// away: network storage, for example.
+	// Mapped: mounts reach their disk after a detach, as with network storage.
 	Mapped bool
-	// OlderHolds has the API server drop fields from VolumeHolds that an older definition lacks: the
-	// boot, and forced detaches.
+	// OlderHolds: the API server drops VolumeHolds' newer fields: the boot, and forced detaches.
 	OlderHolds bool
 
-	// Refusals are foreign webhooks' and policies' refusals; the list is replaced, never changed.
+	// Refusals is replaced, never changed.
 	Refusals []Refusal
 
 	Machines map[string]*Machine // by ID, also former machines
@@ -35,7 +32,6 @@ type World struct {
 	Judge    Judge
 }
 
-// New returns an empty world.
 func New() *World {
 	return &World{
 		Objects: newObjects(), Now: Start(), Stamps: true,
@@ -43,7 +39,6 @@ func New() *World {
 	}
 }
 
-// Clone returns an independent copy of w.
 func (w *World) Clone() *World {
 	c := *w
 	c.Objects = w.Objects.clone()
@@ -56,17 +51,16 @@ func (w *World) Clone() *World {
 	return &c
 }
 
-// At is a volume at a node.
 type At struct {
 	Volume ledger.VolumeID
 	Node   ledger.NodeName
 }
 
-// AsKept returns a fact's form after a read from the API: content without room in its object is lost. Nil:
-// everything is kept. Tests that may import the API's types set it.
+// AsKept returns a fact's form after a read from the API, which has no room for some content. Nil:
+// everything is kept.
 var AsKept func(ledger.Event) ledger.Event
 
-// Put writes an object at a new version; an unchanged object keeps its version.
+// An unchanged object keeps its version.
 func (w *World) Put(e ledger.Event) ledger.Event {
 	k, key := Identify(e)
 	old := w.Get(k, key)
@@ -84,8 +78,7 @@ func (w *World) Put(e ledger.Event) ledger.Event {
 	return e
 }
 
-// dated is a Node with the last change of its condition Ready, in whole seconds, as the condition's writer
-// keeps it.
+// dated sets the last change of Ready in whole seconds, as the condition's writer does.
 func (w *World) dated(old ledger.Event, n ledger.NodeState) ledger.NodeState {
 	if was, exists := old.(ledger.NodeState); !exists || was.Ready != n.Ready {
 		n.ReadySince = w.Now.Unix()
@@ -93,7 +86,6 @@ func (w *World) dated(old ledger.Event, n ledger.NodeState) ledger.NodeState {
 	return n
 }
 
-// Drop deletes an object at once, with its finalizers.
 func (w *World) Drop(k Kind, key string) {
 	if old := w.Get(k, key); old != nil {
 		w.drop(k, key)
@@ -101,7 +93,6 @@ func (w *World) Drop(k Kind, key string) {
 	}
 }
 
-// DeletePod is a user's deletion of a pod: a bound pod waits for its kubelet.
 func (w *World) DeletePod(uid string) {
 	p, exists := w.Pod(uid)
 	switch {
@@ -117,15 +108,13 @@ func (w *World) DeletePod(uid string) {
 	}
 }
 
-// Touch writes a pod without a relevant change, for example a label or a condition: it gets another
-// version.
+// Touch gives a pod another version, without a relevant change.
 func (w *World) Touch(uid string) {
 	if p, exists := w.Pod(uid); exists {
 		w.put(p)
 	}
 }
 
-// Resolve follows a claim in the API's own objects.
 func (w *World) Resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	claim, ok := typed[ledger.Claim](&w.Objects, Claims, key.String())
 	if !ok || !claim.Bound {
@@ -135,14 +124,12 @@ func (w *World) Resolve(key ledger.ClaimKey) (ledger.VolumeID, bool) {
 	return pv.Volume, ok && !pv.Volume.IsZero() && (pv.Claim == ledger.ClaimKey{} || pv.Claim == key)
 }
 
-// Needs says whether a volume needs an attachment.
 func (w *World) Needs(v ledger.VolumeID) bool {
 	d, known := typed[ledger.Driver](&w.Objects, Drivers, v.Driver)
 	return !known || d.AttachRequired
 }
 
-// VolumesOf lists the volumes of a pod that need an attachment, and says whether all of its claims have
-// volumes. Read only.
+// VolumesOf is false if a claim has no volume. Read only.
 func (w *World) VolumesOf(p ledger.Pod) ([]ledger.VolumeID, bool) {
 	if l, known := w.leads[p.UID]; known {
 		return l.volumes, l.complete
@@ -168,8 +155,8 @@ func (w *World) volumesOf(p ledger.Pod) (list []ledger.VolumeID, complete bool) 
 	return list, complete
 }
 
-// Exclusive is this package's own reading of access modes: a volume is for one node if any of its
-// PersistentVolumes, also a vanished one, says so.
+// Exclusive is this package's reading of access modes: any PersistentVolume, also a vanished one, may make
+// a volume exclusive.
 func (w *World) Exclusive(v ledger.VolumeID) bool {
 	for _, pv := range w.all[PersistentVolumes] {
 		if pv := pv.(ledger.PersistentVolume); pv.Volume == v && pv.Access >= ledger.AccessNode {
@@ -184,7 +171,6 @@ func (w *World) Exclusive(v ledger.VolumeID) bool {
 	return false
 }
 
-// Volumes lists the volumes of all PersistentVolumes.
 func (w *World) Volumes() []ledger.VolumeID {
 	set := map[ledger.VolumeID]bool{}
 	for _, pv := range w.all[PersistentVolumes] {
@@ -193,7 +179,6 @@ func (w *World) Volumes() []ledger.VolumeID {
 	return SortVolumes(slices.Collect(maps.Keys(set)))
 }
 
-// Source is the volume of a VolumeAttachment.
 func (w *World) Source(a ledger.Attachment) (ledger.VolumeID, bool) {
 	if !a.Inline.IsZero() {
 		return a.Inline, true

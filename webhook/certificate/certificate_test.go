@@ -22,7 +22,6 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// cluster has the chart's empty Secret and its webhook configuration.
 func cluster() *fake.Clientset {
 	config := DefaultConfig()
 	return fake.NewClientset(
@@ -44,7 +43,6 @@ func shown(t *testing.T, client *fake.Clientset) pair {
 	return pair{secret.Data["tls.crt"], secret.Data["tls.key"], secret.Data["ca.crt"]}
 }
 
-// trusted is the bundle that the API server trusts; every webhook must have the same.
 func trusted(t *testing.T, client *fake.Clientset) []byte {
 	t.Helper()
 	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "moorage-webhook", metav1.GetOptions{})
@@ -58,8 +56,6 @@ func trusted(t *testing.T, client *fake.Clientset) []byte {
 	return first
 }
 
-// accepts wants a client with the bundle to trust a server with the certificate, by each of the
-// Service's names.
 func accepts(t *testing.T, bundle []byte, server pair, now time.Time) {
 	t.Helper()
 	loaded, err := tls.X509KeyPair(server.certificate, server.key)
@@ -102,7 +98,7 @@ func TestTheCertificateIsMadeOnceAndRenewedInTime(t *testing.T) {
 	if bytes.Equal(second.certificate, first.certificate) || bytes.Equal(second.key, first.key) {
 		t.Error("it is not renewed in time, or with the same key")
 	}
-	// Pods that have not heard of it yet still show the first one.
+	// Pods that have not heard of it yet still show the first certificate.
 	accepts(t, trusted(t, client), first, due)
 	accepts(t, trusted(t, client), second, due)
 
@@ -126,7 +122,6 @@ func TestTheAuthorityIsTrustedBeforeTheCertificateIsShown(t *testing.T) {
 		t.Errorf("the writes are %v", order)
 	}
 
-	// A certificate that can't be trusted is not shown.
 	client = cluster()
 	client.PrependReactor("patch", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("no")

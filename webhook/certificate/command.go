@@ -12,7 +12,7 @@ import (
 
 const clientName = "moorage-certificate"
 
-// NewCommand returns the command line that makes or renews the certificate, once.
+// NewCommand returns the command that makes or renews the certificate, once.
 func NewCommand() *cobra.Command {
 	config := DefaultConfig()
 	command := &cobra.Command{

@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// Config configures the making of the certificate.
+// Config configures the certificate.
 type Config struct {
-	// Kubeconfig is the file that names the API server and the user; empty inside a cluster.
+	// Kubeconfig names the API server and the user; empty inside a cluster.
 	Kubeconfig string
 	// Namespace has the Secret and the Service.
 	Namespace string
-	// Secret, which must exist, gets tls.crt, tls.key and ca.crt.
+	// Secret must exist. It gets tls.crt, tls.key and ca.crt.
 	Secret string
 	// Service is the webhook's name for the API server.
 	Service string
 	// WebhookConfiguration is the MutatingWebhookConfiguration that gets the CA bundle.
 	WebhookConfiguration string
-	// Duration is how long a certificate is valid, and RenewBefore how long before its end it is
-	// renewed.
+	// Duration is a certificate's validity. It is renewed RenewBefore before its end.
 	Duration, RenewBefore time.Duration
 }
 
-// DefaultConfig returns the configuration that a command line starts from.
+// DefaultConfig returns the command line's defaults.
 func DefaultConfig() Config {
 	return Config{
 		Namespace: "moorage-system", Secret: "moorage-webhook-tls", Service: "moorage-webhook", WebhookConfiguration: "moorage-webhook",
@@ -33,7 +32,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every field that can't work, and its flag.
+// Validate reports every unfit field, and its flag.
 func (c Config) Validate() error {
 	var errs []error
 	for flag, value := range map[string]string{
@@ -49,7 +48,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// names are the webhook's DNS names for the API server.
 func (c Config) names() []string {
 	name := c.Service + "." + c.Namespace + ".svc"
 	return []string{name, name + ".cluster.local"}

@@ -17,15 +17,14 @@ import (
 	"time"
 )
 
-// skew is how far in the past a certificate begins to be valid, for machines with late clocks.
+// skew starts the validity in the past, for machines with late clocks.
 const skew = 5 * time.Minute
 
-// pair is a serving certificate with its key and its authority, as PEM.
 type pair struct {
 	certificate, key, authority []byte
 }
 
-// issue makes a certificate for names, and an authority that signs it and nothing else.
+// issue also makes an authority that signs this certificate only.
 func issue(names []string, now time.Time, duration time.Duration) (pair, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -92,7 +91,6 @@ func due(shown pair, names []string, now time.Time, renewBefore time.Duration) e
 	return nil
 }
 
-// bundle puts an authority before the still valid authorities of an older bundle.
 func bundle(authority, older []byte, now time.Time) []byte {
 	out := bytes.Clone(authority)
 	for {

@@ -16,12 +16,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// authorityKey is the Secret's key for the authorities, as cert-manager names it.
+// authorityKey is cert-manager's name too.
 const authorityKey = "ca.crt"
 
-// Ensure ensures that a certificate is valid now and for long enough, and that the API server
-// trusts it. It is idempotent. A write by another client in between is an error; the caller can
-// repeat the call.
+// Ensure ensures that a certificate is valid for long enough, and that the API server trusts it. It is
+// idempotent. A write by another client in between is an error; repeat the call then.
 func Ensure(ctx context.Context, client kubernetes.Interface, config Config, now time.Time) error {
 	secrets := client.CoreV1().Secrets(config.Namespace)
 	secret, err := secrets.Get(ctx, config.Secret, metav1.GetOptions{})
@@ -53,7 +52,7 @@ func Ensure(ctx context.Context, client kubernetes.Interface, config Config, now
 	return nil
 }
 
-// trust has the API server trust the authorities, for every webhook of a configuration.
+// trust covers every webhook of a configuration.
 func trust(ctx context.Context, client kubernetes.Interface, name string, authorities []byte) error {
 	configurations := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	configuration, err := configurations.Get(ctx, name, metav1.GetOptions{})
@@ -65,7 +64,7 @@ func trust(ctx context.Context, client kubernetes.Interface, name string, author
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	// The webhooks are named by their place: the version must be this one.
+	// The webhooks are named by their place in this version.
 	patch := []operation{{"test", "/metadata/resourceVersion", configuration.ResourceVersion}}
 	for i := range configuration.Webhooks {
 		if !bytes.Equal(configuration.Webhooks[i].ClientConfig.CABundle, authorities) {

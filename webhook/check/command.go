@@ -18,11 +18,11 @@ type Config struct {
 	Namespace            string        // of the Leases
 	Leases               []string      // each must be renewed
 	WebhookConfiguration string        // has the CA of the webhook's certificate
-	URL                  string        // where the webhook answers AdmissionReviews
+	URL                  string        // for AdmissionReviews
 	Timeout              time.Duration // after it a fault is an error
 }
 
-// NewCommand returns the command line that checks an installed Moorage, once.
+// NewCommand returns the command that checks an installed Moorage, once.
 func NewCommand() *cobra.Command {
 	config := Config{
 		Namespace: "moorage-system", Leases: []string{"moorage-controller", "moorage-scheduler"}, WebhookConfiguration: "moorage-webhook",

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check is run by helm test: it checks whether an installed Moorage works.
-//
-// Reads: the Leases of the components that elect a leader; the CA by which the API server trusts
-// the webhook; the webhook's answer to a pod with a volume. Decides: whether each has a leader, and
-// the webhook stamps. Writes: nothing.
+// Package check is run by helm test: it checks whether each component of an installed Moorage that elects a
+// leader has one, and the webhook stamps a pod with a volume. It writes nothing.
 package check

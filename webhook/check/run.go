@@ -24,11 +24,9 @@ import (
 
 const pause = time.Second
 
-// largestAnswer bounds the webhook's answer, in bytes.
 const largestAnswer = 1 << 20
 
-// Run looks until everything works, and reports each success; after the timeout it returns an error
-// that names the faults.
+// Run looks until everything works, and reports each success; after the timeout its error names the faults.
 func Run(ctx context.Context, client kubernetes.Interface, config Config, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, config.Timeout, fmt.Errorf("not within %s", config.Timeout))
 	defer cancel()
@@ -54,8 +52,7 @@ func await(ctx context.Context, what string, look func(context.Context) error, o
 	return err
 }
 
-// renewal is a Lease that was looked at. It is renewed when its renewTime changes: no two clocks
-// are compared.
+// A change of renewTime is a renewal: no two clocks are compared.
 type renewal struct {
 	client          kubernetes.Interface
 	namespace, name string
@@ -79,7 +76,6 @@ func (r *renewal) look(ctx context.Context) error {
 	return nil
 }
 
-// stamps asks the webhook about a pod with a volume, and trusts it as the API server does.
 func stamps(ctx context.Context, client kubernetes.Interface, config Config) error {
 	configuration, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, config.WebhookConfiguration, metav1.GetOptions{})
 	if err != nil {
@@ -99,7 +95,7 @@ func stamps(ctx context.Context, client kubernetes.Interface, config Config) err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	web := &http.Client{Transport: &http.Transport{
-		Proxy:           http.ProxyFromEnvironment, // as the client of the API server does
+		Proxy:           http.ProxyFromEnvironment, // as the API server's client
 		TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
 	}}
 	response, err := web.Do(request)
@@ -121,7 +117,6 @@ func stamps(ctx context.Context, client kubernetes.Interface, config Config) err
 	return nil
 }
 
-// review is the API server's question about a new pod with a volume.
 func review() ([]byte, error) {
 	pod, err := json.Marshal(&corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -49,7 +49,7 @@ func files(t *testing.T, server *httptest.Server) (certificate, key string) {
 	return certificate, key
 }
 
-// The test asks the webhook itself, over TLS: it stamps the pod of the question.
+// The test asks the webhook over TLS: it stamps the pod of the question.
 func TestTheWebhookIsAsked(t *testing.T) {
 	plain := httptest.NewTLSServer(http.NotFoundHandler())
 	defer plain.Close()

@@ -18,7 +18,7 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// PathSchedulerName is the path of the operation that changes the scheduler.
+// PathSchedulerName is the scheduler's path in the patch.
 const PathSchedulerName = "/spec/schedulerName"
 
 // Mutate returns the changes to a new pod for Moorage to place it and to report on its volumes; nothing
@@ -50,21 +50,18 @@ func Mutate(pod *corev1.Pod, schedulerName string) ([]Operation, error) {
 	return patch, nil
 }
 
-// inGroup reports whether a pod names a PodGroup: Kubernetes' own, or one of
-// sigs.k8s.io/scheduler-plugins.
+// inGroup includes PodGroups of Kubernetes and of sigs.k8s.io/scheduler-plugins.
 func inGroup(pod *corev1.Pod) bool {
 	own := pod.Spec.SchedulingGroup
 	return own != nil && own.PodGroupName != nil || pod.Labels[schedulingv1alpha1.PodGroupLabel] != ""
 }
 
-// isDefaultScheduler reports whether a pod's author left the choice open. The API server fills in
-// the default before webhooks see the pod.
+// The API server fills in the default before webhooks see the pod.
 func isDefaultScheduler(name string) bool {
 	return name == "" || name == corev1.DefaultSchedulerName
 }
 
-// annotate returns the operation that gives the pod an annotation. "add" to a missing map fails,
-// and "add" of the whole map replaces it: the pod decides between the two.
+// "add" to a missing map fails, and "add" of the whole map replaces it.
 func annotate(pod *corev1.Pod, key, value string) []Operation {
 	if len(pod.Annotations) == 0 {
 		return []Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}
@@ -75,8 +72,7 @@ func annotate(pod *corev1.Pod, key, value string) []Operation {
 	return []Operation{{Op: "add", Path: "/metadata/annotations/" + escapePointer(key), Value: value}}
 }
 
-// escapePointer makes a map key a segment of a JSON Pointer (RFC 6901,
-// section 3: "~" before "/", or the escape itself would be escaped).
+// RFC 6901, section 3: "~" before "/", or the escape would be escaped.
 func escapePointer(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// CanBeAttachable reports whether a volume of a pod is of a kind that can need an attachment.
-// Claims and generic ephemeral volumes may turn out not to, once their PersistentVolume and driver
-// are known. Inline volumes of kinds that Kubernetes migrates to CSI count, and iSCSI and FC, which
-// are attached without a call and yet must be in node.status.volumesAttached. The chart has the
+// CanBeAttachable reports whether a volume's kind can need an attachment. Claims and generic ephemeral
+// volumes may turn out not to. Inline volumes of kinds that Kubernetes migrates to CSI count, and iSCSI and
+// FC, which are attached without a call and yet must be in node.status.volumesAttached. The chart has the
 // same list in CEL.
 func CanBeAttachable(volume *corev1.Volume) bool {
 	source := &volume.VolumeSource
@@ -30,12 +29,11 @@ func CanBeAttachable(volume *corev1.Volume) bool {
 	}
 }
 
-// Placeholder returns the value of a new pod's annotation moorage.dev/volume-status: each volume
-// that can be attachable, in the pod's order, safe for nothing yet. Equal pods get equal bytes. It
-// is empty for a pod without such volumes.
+// Placeholder returns the value of moorage.dev/volume-status for a new pod: each volume that can be
+// attachable, in the pod's order, safe for nothing yet; empty without any. Equal pods get equal bytes.
 //
-// The claim of a generic ephemeral volume is left out: its name contains the pod's, which a pod
-// with a generateName does not have yet.
+// It leaves out a generic ephemeral volume's claim: its name contains the pod's, which a pod with a
+// generateName does not have yet.
 func Placeholder(pod *corev1.Pod) (string, error) {
 	var status v1alpha1.VolumeStatus
 	for i := range pod.Spec.Volumes {

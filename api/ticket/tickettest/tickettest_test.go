@@ -31,8 +31,6 @@ func acquires(t *testing.T, c *tickettest.Cluster, r ticket.Request) *ticket.Han
 	return h
 }
 
-// Who is asked to let go and does is asked no longer once the ticket has lost its volumes, or has them
-// anew: what the test says next of the ticket takes the question away, as the controller does.
 func TestWhoHasLetGoIsAskedNoLonger(t *testing.T) {
 	for name, then := range map[string]func(*tickettest.Cluster){
 		"lost, and had again": func(c *tickettest.Cluster) {
@@ -62,7 +60,6 @@ func TestWhoHasLetGoIsAskedNoLonger(t *testing.T) {
 	}
 }
 
-// A ticket that is granted is satisfied when its volumes are attached, and not before.
 func TestGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tickettest.New()

@@ -9,8 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// attach is the chain of an attachment that is not being deleted. The first
-// rule that applies decides.
+// attach decides if the attachment is not being deleted. The first rule that applies decides.
 func (p *pass) attach(r *record) move {
 	if r.evidence == Published && r.sight != missing {
 		return p.confirm(r)
@@ -36,7 +35,6 @@ func (p *pass) attach(r *record) move {
 	return p.publish(r)
 }
 
-// confirm writes that the volume is attached, unless the object says so in the very words.
 func (p *pass) confirm(r *record) move {
 	if r.Attached && r.AttachError.IsZero() && maps.Equal(r.Metadata, r.context) {
 		return move{}
@@ -47,8 +45,8 @@ func (p *pass) confirm(r *record) move {
 	return do(MarkAttached)
 }
 
-// publish is the way to ControllerPublish: both finalizers first, and never at
-// a new ID of the node while the volume may be at the old one.
+// publish puts both finalizers on first. It never publishes at a node's new ID while the volume may be at
+// the old ID.
 func (p *pass) publish(r *record) move {
 	if !r.PVStamped {
 		return do(StampPV)
@@ -68,7 +66,6 @@ func (p *pass) publish(r *record) move {
 	return p.call(r, Publish, r.TargetID)
 }
 
-// unpublishable says why a publish can't be put together.
 func (r *record) unpublishable() Reason {
 	if !r.NoPublish.IsZero() {
 		return r.NoPublish
@@ -79,16 +76,15 @@ func (r *record) unpublishable() Reason {
 	return Reason{}
 }
 
-// outdated says whether an attachment of an exclusive volume is too old to be published: the volume
-// has changed its node since the attachment's maker looked. Numbers of gone attachments do not
-// count: a live migration's target keeps its first number while the volume moves, and a new
-// VolumeHold counts from 1 again.
+// outdated: an exclusive volume has changed its node since the attachment's maker looked. Numbers of gone
+// attachments do not count: a live migration's target keeps its first number, and a new VolumeHold counts
+// from 1 again.
 func (p *pass) outdated(r *record) bool {
 	return p.exclusive && r.Transitions != 0 && r.Transitions < p.newest
 }
 
-// refused says that an attachment is outdated, if it is; beside a gone attachment it says that the
-// volume may be there: a new attachment would not help.
+// refused: the attachment is outdated. Beside a gone attachment the volume may be there, and a new
+// attachment would not help.
 func (p *pass) refused(r *record) Reason {
 	switch {
 	case !p.outdated(r):
@@ -103,10 +99,9 @@ func (p *pass) refused(r *record) Reason {
 	}
 }
 
-// yield lets another attachment of an exclusive volume go first. If the volume may be here
-// unreported, an unpublish proves that it is not. There is no unpublish if a gone attachment left
-// the volume, such as a live migration's source without its finalizer: the volume may be mounted
-// here, and leaves with this attachment.
+// yield lets another attachment of an exclusive volume go first. An unpublish proves that an unreported
+// volume is not here. If a gone attachment left the volume, it may be mounted, and leaves with this
+// attachment, not by an unpublish.
 func (p *pass) yield(r, rival *record) move {
 	if r.maybe() && !r.known() && (!r.keeps() || p.outdated(r)) && r.NoUnpublish.IsZero() && r.volumeID() != "" {
 		if m, ok := p.backoff(r, true); ok {
@@ -122,7 +117,7 @@ func (p *pass) yield(r, rival *record) move {
 	return p.blocked(r, rival)
 }
 
-// blocked waits until an exclusive volume is certainly not at another node.
+// blocked waits until an exclusive volume is certainly at no other node.
 func (p *pass) blocked(r, other *record) move {
 	why := fmt.Sprintf("the volume may be at node %s: waiting until VolumeAttachment %s is detached", other.Node, other.Name)
 	if !other.cause.IsZero() && other.failedDetach {

@@ -4,19 +4,16 @@ package decide
 
 import "time"
 
-// Backoff is how long failed steps wait before they are tried again.
+// Backoff is how long failed steps wait for the next try.
 type Backoff struct {
-	// First is the wait after the first failure, and at least this long after
-	// any; it doubles with each further one, up to Max.
+	// First is the minimal wait; it doubles with each failure in a row, up to Max.
 	First, Max time.Duration
 }
 
-// jitterShare of a wait is added at random: simultaneous failures are tried again at different
-// times.
+// jitterShare of a wait is added at random, to spread simultaneous failures.
 const jitterShare = 0.2
 
-// After is the wait after a number of failures in a row, at least one, given a
-// random number in [0,1).
+// After is the wait after failures in a row, at least one; random is in [0,1).
 func (b Backoff) After(failures int, random float64) time.Duration {
 	wait := b.First
 	for range failures - 1 {

@@ -14,11 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// mostLooks is how often one Next looks at each attachment of a volume, on average, at most.
+// mostLooks is the average limit of looks at each attachment in one Next.
 const mostLooks = 8
 
-// next is Next for disk-1, which may look at its attachments, and others that may be its own, as
-// often as their number allows.
 func (d *desk) next(attachments int) []decide.Step {
 	d.t.Helper()
 	before := d.tracker.Looked()
@@ -37,8 +35,7 @@ func manyNodes(n int) []string {
 	return list
 }
 
-// A decision on a volume costs in proportion to its attachments, at any nodes: all other volumes of
-// the driver wait for it.
+// The cost must grow only with the volume's own attachments: the driver's other volumes wait.
 func TestNextCostsInProportion(t *testing.T) {
 	const many = 500
 	later := func(i int) func(*decide.Attachment) {
@@ -88,8 +85,6 @@ func TestNextCostsInProportion(t *testing.T) {
 	}
 }
 
-// A shared volume is attached to many nodes, some calls at a time: each decision costs at most in
-// proportion.
 func TestSharedVolumeAtManyNodes(t *testing.T) {
 	const many, atATime = 300, 20
 	d := newDesk(t)
@@ -126,8 +121,7 @@ func TestSharedVolumeAtManyNodes(t *testing.T) {
 	d.offers()
 }
 
-// VolumeAttachments may be seen before their PersistentVolumes, as at a start. Finding their
-// volumes costs in proportion to them, without a look at all volumes for each.
+// VolumeAttachments may be seen before their PersistentVolumes.
 func TestVolumesComeToLightInProportion(t *testing.T) {
 	const many = 500
 	d := newDesk(t)

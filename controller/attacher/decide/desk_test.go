@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// desk plays a Tracker step by step: a test lists the seen objects, the steps that must be offered
-// then, and their ends.
+// desk plays a Tracker: a test lists the seen objects, the offered steps and their ends.
 type desk struct {
 	t       *testing.T
 	tracker *decide.Tracker
@@ -38,8 +37,7 @@ func newDesk(t *testing.T, changes ...func(*decide.Rules)) *desk {
 
 func looks(r *decide.Rules) { r.Looks = true }
 
-// wanted is an attachment of disk-1, an exclusive volume, to attach to a node: va-a and uid-a at
-// node a, with the driver's ID id-a.
+// wanted is an attachment of disk-1, an exclusive volume: va-a and uid-a at node a, with the ID id-a.
 func wanted(node string, changes ...func(*decide.Attachment)) decide.Attachment {
 	a := decide.Attachment{
 		Name: "va-" + node, UID: "uid-" + node, Node: node, Created: epoch,
@@ -69,7 +67,6 @@ func shared(a *decide.Attachment)      { a.Exclusive = false }
 func kept(a *decide.Attachment)        { a.Deleting, a.Kept = true, true }
 func wantedAgain(a *decide.Attachment) { a.Wanted, a.Mark = true, "wanted" }
 
-// of moves it to another volume, with a name and a UID of its own.
 func of(volume decide.VolumeID) func(*decide.Attachment) {
 	return func(a *decide.Attachment) {
 		a.Volume, a.Name, a.UID = volume, a.Name+"-"+string(volume), a.UID+"-"+string(volume)
@@ -118,7 +115,6 @@ func (d *desk) offersOf(id decide.VolumeID, want ...string) {
 	}
 }
 
-// wakes checks the time of the next call; 0: never.
 func (d *desk) wakes(after time.Duration) {
 	d.t.Helper()
 	_, wake := d.tracker.Next(handle, d.now)
@@ -127,7 +123,6 @@ func (d *desk) wakes(after time.Duration) {
 	}
 }
 
-// starts begins a step of disk-1, which must be on offer.
 func (d *desk) starts(want string) decide.Step {
 	d.t.Helper()
 	return d.startsOf(handle, want)
@@ -156,8 +151,7 @@ func (d *desk) does(want string, result decide.Result) []decide.VolumeID {
 	return d.ends(d.starts(want), result)
 }
 
-// stamps has the Tracker itself write the finalizer of a new attachment at node a: no call can be
-// under way for it.
+// stamps has the Tracker write the finalizer, so no call can be under way.
 func (d *desk) stamps(changes ...func(*decide.Attachment)) {
 	d.t.Helper()
 	d.see(wanted("a", changes...))
@@ -168,12 +162,10 @@ func (d *desk) stamps(changes ...func(*decide.Attachment)) {
 
 var ok = decide.Result{}
 
-// failed is a failure with a code, also as its text.
 func failed(code codes.Code) decide.Result {
 	return decide.Result{Failed: decide.Reason{Message: code.String(), Code: code}}
 }
 
-// refused is a failed write; moved found its object changed.
 var (
 	refused = decide.Result{Failed: decide.Reason{Message: "refused"}}
 	moved   = decide.Result{Failed: decide.Reason{Message: "changed"}, Moved: true}

@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// detach is the chain of an attachment that is being deleted. The first rule
-// that applies decides.
+// detach decides if the attachment is being deleted. The first rule that applies decides.
 func (p *pass) detach(r *record) move {
 	if !r.Stamped && (!r.Kept || !r.Attached && r.sight != there && !r.maybe()) {
-		return move{} // ours is off already, and the volume is not here
+		return move{} // our finalizer is off, and the volume is not here
 	}
 	if r.proved && r.sight != there || r.mayStay() && p.stays(r) {
 		return p.finish(r)
@@ -32,7 +31,7 @@ func (p *pass) detach(r *record) move {
 	return p.call(r, Unpublish, r.volumeID())
 }
 
-// finish ends a deletion by one write. The object is then gone, unless a foreign finalizer keeps it.
+// finish ends a deletion by one write. A foreign finalizer may keep the object.
 func (p *pass) finish(r *record) move {
 	if m, ok := p.backoff(r, true); ok && (r.failedAction == Release || r.failedAction == MarkDetached) {
 		return m
@@ -46,13 +45,11 @@ func (p *pass) finish(r *record) move {
 	return move{}
 }
 
-// stays says whether only its own deletion concerns a volume that is wanted again where it is: no
-// call under way, and no other node waiting.
+// stays: the volume is wanted again here, no call is under way, and no other node waits.
 func (p *pass) stays(r *record) bool {
 	return !p.busy(r) && !p.outdated(r) && p.contender(r) == nil
 }
 
-// undetachable says why an unpublish can't be put together.
 func (r *record) undetachable() Reason {
 	if !r.NoUnpublish.IsZero() {
 		return r.NoUnpublish
@@ -63,8 +60,8 @@ func (r *record) undetachable() Reason {
 	return Reason{}
 }
 
-// usedHere is another attachment at the same node that keeps the volume there: an unpublish would
-// take it from that attachment also. The asking attachment is being deleted, or gone.
+// usedHere is another attachment that keeps the volume at the node: an unpublish would hit it too. The
+// asking attachment is being deleted, or gone.
 func (p *pass) usedHere(r *record) *record {
 	if p.users == nil {
 		p.users = map[place]*record{}
@@ -77,12 +74,10 @@ func (p *pass) usedHere(r *record) *record {
 	return p.users[r.place()]
 }
 
-// uses says whether an attachment has the volume and keeps it.
 func (r *record) uses() bool { return !r.Deleting && !r.gone && r.maybe() }
 
-// ghost is the chain of an attachment with a deleted object and a volume that may still be at its
-// node: its finalizer was taken off, or the volume was wanted again. It is unpublished when another
-// node wants the volume, or after a while without a user here.
+// ghost decides on a deleted object's volume that may still be at its node. The volume is unpublished when
+// another node wants it, or after a while without a user here.
 func (p *pass) ghost(r *record) move {
 	if !r.NoUnpublish.IsZero() || p.usedHere(r) != nil {
 		return move{}

@@ -9,11 +9,10 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// movedTries is how often in a row a write that found its object changed is
-// repeated at once.
+// movedTries limits a write's immediate repetitions when its object has changed.
 const movedTries = 3
 
-// Start notes that a step has begun. From here on the volume may be where a call takes it.
+// Start notes a step's begin. From now on the volume may be where the call takes it.
 func (b *Tracker) Start(s Step, now time.Time) {
 	r := b.records[s.UID]
 	if r == nil {
@@ -39,8 +38,8 @@ func (b *Tracker) Start(s Step, now time.Time) {
 	}
 }
 
-// Done takes the end of a step, after all objects seen meanwhile and answers of writes. It returns
-// the volumes that need new decisions.
+// Done takes a step's end, after all objects and answers seen meanwhile. It returns the volumes for new
+// decisions.
 func (b *Tracker) Done(s Step, result Result, now time.Time) []VolumeID {
 	r := b.records[s.UID]
 	if r == nil {
@@ -77,8 +76,6 @@ func (b *Tracker) Done(s Step, result Result, now time.Time) []VolumeID {
 	return touched
 }
 
-// answered takes in the driver's news from the end of a publish or an unpublish, and returns the
-// volumes that are tried again for it.
 func (b *Tracker) answered(r *record, result Result, now time.Time) []VolumeID {
 	switch code := result.Failed.Code; {
 	case result.Failed.IsZero():
@@ -105,8 +102,7 @@ func (b *Tracker) published(r *record, s Step, result Result, now time.Time) {
 	b.notFull(r)
 }
 
-// unpublished returns the volume of an attachment that has waited for room at the node, if there is
-// room now.
+// unpublished returns the volume of an attachment that now has room at the node.
 func (b *Tracker) unpublished(r *record, s Step, result Result, now time.Time) (VolumeID, bool) {
 	r.secret = false
 	if result.Failed.IsZero() {
@@ -123,8 +119,6 @@ func (b *Tracker) unpublished(r *record, s Step, result Result, now time.Time) (
 	return "", false
 }
 
-// layGhosts forgets the gone attachments of a volume that may have left it where an unpublish has
-// just succeeded.
 func (b *Tracker) layGhosts(r *record, nodeID string) {
 	for _, ghost := range slices.Clone(b.volumes[key(&r.Attachment)].records) {
 		if ghost.gone && ghost.Node == r.Node && ghost.volumeID() == nodeID {
@@ -144,8 +138,7 @@ func (r *record) see(result Result) {
 	}
 }
 
-// wrote takes in the end of a write that brings the volume forward. The driver is never asked again
-// for an answer that is about to be written.
+// wrote takes a write's end. An answer that is about to be written is never asked for again.
 func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
 	if s.Do == Stamp && result.Moved && r.Stamped && r.evidence == Absent {
 		r.evidence, r.proved, r.doubted = Unknown, false, true // a foreign finalizer, and call
@@ -160,7 +153,7 @@ func (r *record) wrote(s Step, result Result, now time.Time, rules *Rules) {
 	case s.Do == StampPV || s.Do == Stamp:
 		r.fail(s, result.Failed, now, rules)
 	case result.Moved:
-		r.fail(s, result.Failed, now, rules) // not changed: refused for its content
+		r.fail(s, result.Failed, now, rules) // refused for its content
 	default:
 		r.fail(s, Reason{}, now, rules)
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// An attachment gives way to an older one of the same volume. If the volume is not reported at its
-// node, an unpublish proves its absence, if possible.
 func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	for name, c := range map[string]struct {
@@ -40,8 +38,6 @@ func TestWhoGivesWayIsUnpublished(t *testing.T) {
 	}
 }
 
-// An attachment that waits for another node gives the reason of a failed detach there; a failed
-// attach is no such reason.
 func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 	waits := "report-attach va-b: the volume may be at node a: waiting until VolumeAttachment va-a is detached"
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -88,8 +84,6 @@ func TestWhyAnotherNodeKeepsTheVolume(t *testing.T) {
 	}
 }
 
-// A volume that was unpublished at the node's old ID is published at the new one, though the object
-// still says that it is attached.
 func TestPublishedAnewAtTheNewID(t *testing.T) {
 	moves := func(a *decide.Attachment) { a.TargetID = "id-a2" }
 	d := newDesk(t)
@@ -101,7 +95,6 @@ func TestPublishedAnewAtTheNewID(t *testing.T) {
 	d.offers("stamp va-a id-a2")
 }
 
-// The status of an object does not give it the volume before an older attachment either.
 func TestUnpublishedGoesFirstNoMore(t *testing.T) {
 	moves := func(a *decide.Attachment) { a.TargetID, a.Created = "id-a2", epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -113,8 +106,7 @@ func TestUnpublishedGoesFirstNoMore(t *testing.T) {
 	d.offers("stamp va-b id-b")
 }
 
-// A volume that this process has published stays known, though a user takes the node's ID off the
-// object.
+// A user may take the node's ID off the object.
 func TestPublishedWhereItWasCalled(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -123,15 +115,13 @@ func TestPublishedWhereItWasCalled(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// The finalizer is written before a publish, also where the node's ID is on the object.
 func TestFinalizerBeforePublish(t *testing.T) {
 	d := newDesk(t)
 	d.see(wanted("a", func(a *decide.Attachment) { a.NodeID = "id-a" }))
 	d.offers("stamp va-a id-a")
 }
 
-// A user who takes the finalizer off does not end a deletion that a foreign finalizer keeps: the volume
-// may still be there.
+// A foreign finalizer still keeps the object: the volume may be there.
 func TestFinalizerTakenOffByHand(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -160,7 +150,7 @@ func TestSecretIsReadForEachCall(t *testing.T) {
 	d.offers("read-secret va-a")
 }
 
-// A refusal does not end the doubt that a call before it has left.
+// A refusal keeps the doubt of an earlier call.
 func TestRefusalAfterTimeout(t *testing.T) {
 	d := newDesk(t)
 	d.stamps()
@@ -173,7 +163,6 @@ func TestRefusalAfterTimeout(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// A list from before a driver's answer about this one volume is older than the answer.
 func TestListedBeforeALook(t *testing.T) {
 	d := newDesk(t, looks)
 	d.see(attached("a"))
@@ -187,8 +176,6 @@ func TestListedBeforeALook(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// An attachment of an unknown volume holds back the volume of its name, if it may have the volume
-// at another place.
 func TestUnplacedHoldsBack(t *testing.T) {
 	name := func(node string) func(*decide.Attachment) {
 		return named(ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, ledger.NodeName(node)))
@@ -217,7 +204,6 @@ func TestUnplacedHoldsBack(t *testing.T) {
 	}
 }
 
-// A volume that stays where it is wanted again may also be wanted there by another attachment.
 func TestStaysBesideItsHeir(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -226,8 +212,7 @@ func TestStaysBesideItsHeir(t *testing.T) {
 	d.offers("release va-a", "stamp z id-a")
 }
 
-// A finalizer leaves a doubt if its write found the object changed and another component wrote it,
-// and only before any call of this process.
+// A finalizer leaves a doubt only if another component wrote it before any call of this process.
 func TestWhichChangeIsDoubted(t *testing.T) {
 	stays := func(t *testing.T, d *desk) {
 		t.Helper()

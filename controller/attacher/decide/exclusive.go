@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// blocker is another attachment with a node where an exclusive volume may be.
 func (p *pass) blocker(r *record) *record {
 	if !p.exclusive {
 		return nil
@@ -20,7 +19,7 @@ func (p *pass) blocker(r *record) *record {
 			return other
 		}
 	}
-	// The name of an attachment says its volume after its PersistentVolume is gone.
+	// An attachment's name still tells its volume when its PersistentVolume is gone.
 	var first *record
 	for other := range p.each(maps.Values(p.unplaced)) {
 		if other.maybe() && apart(r, other) && other.Name == p.attachmentName(p.v.id, other.Node) &&
@@ -31,9 +30,8 @@ func (p *pass) blocker(r *record) *record {
 	return first
 }
 
-// adopt gives gone attachments of unseen PersistentVolumes to the exclusive volume of their names,
-// once that is wanted at a node: their remains are undone as its own. Their PersistentVolume may
-// never be seen: its disk can have come back under another name.
+// adopt gives gone attachments of unseen PersistentVolumes to the wanted exclusive volume of their names.
+// Their PersistentVolume may never be seen: its disk can have come back under another name.
 func (p *pass) adopt() {
 	if len(p.contenders) == 0 {
 		return
@@ -50,28 +48,24 @@ func (p *pass) adopt() {
 	}
 }
 
-// attachmentName is the name that Kubernetes gives the attachment of a volume
-// at a node.
 func (b *Tracker) attachmentName(id VolumeID, node string) string {
 	return ledger.AttachmentName(ledger.VolumeID{Driver: b.rules.Driver, Handle: string(id)}, ledger.NodeName(node))
 }
 
-// apart says whether two attachments of an exclusive volume exclude each
-// other: they are of different places, and no live migration joins them.
+// apart: two attachments of an exclusive volume are at different places, and no live migration joins them.
 func apart(a, b *record) bool {
 	return !a.with(b) && !a.joins(b) && !b.joins(a)
 }
 
-// joins says whether an attachment was made for a live migration from another one. The source's
-// name stays on the object, but means only the attachment from the time of its creation: a later
-// attachment at the same node is no source.
+// joins: the attachment was made for a live migration from source. A later attachment at the source node is
+// no source.
 func (r *record) joins(source *record) bool {
 	return r.Beside == source.Node &&
 		!source.Created.After(r.Created) && source.Transitions <= r.Transitions
 }
 
-// rival is the first attachment that an exclusive volume goes to before this one. To an outdated
-// attachment any other is a rival.
+// rival is the first attachment that gets an exclusive volume earlier: any other, for an outdated
+// attachment.
 func (p *pass) rival(r *record) *record {
 	first := p.contender(r)
 	if first == nil || !p.outdated(r) && firstServed(first, r) > 0 {
@@ -80,7 +74,7 @@ func (p *pass) rival(r *record) *record {
 	return first
 }
 
-// contender is the first of the attachments that want an exclusive volume at another node.
+// contender is the first attachment that wants the exclusive volume at another node.
 func (p *pass) contender(r *record) *record {
 	for other := range p.each(slices.Values(p.contenders)) {
 		if apart(r, other) {
@@ -90,7 +84,6 @@ func (p *pass) contender(r *record) *record {
 	return nil
 }
 
-// contends says whether an attachment wants the volume and could have it.
 func (p *pass) contends(r *record) bool {
 	if r.gone || r.Deleting {
 		return false
@@ -98,8 +91,8 @@ func (p *pass) contends(r *record) bool {
 	return r.known() || !p.outdated(r) && r.unpublishable().IsZero()
 }
 
-// firstServed orders the attachments that want an exclusive volume: first its known or former
-// place, then the newer transitions, then the older object. It is total: exactly one goes first.
+// firstServed prefers the volume's known or former place, then newer transitions, then the older object.
+// The order is total.
 func firstServed(a, b *record) int {
 	if a.keeps() != b.keeps() {
 		if a.keeps() {

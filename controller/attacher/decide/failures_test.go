@@ -29,7 +29,6 @@ func TestSuccessForgetsFailures(t *testing.T) {
 	d.wakes(time.Second / 2)
 }
 
-// A deletion waits for no earlier failure, not even of an unpublish.
 func TestDeletionForgetsFailures(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }), attached("b"))
@@ -39,8 +38,7 @@ func TestDeletionForgetsFailures(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// A failed write of a finalizer is told. A failed write of attached is not, since the same write
-// would tell it.
+// A failed write of attached is not told: the same write would tell it.
 func TestWhichWriteFailed(t *testing.T) {
 	for name, c := range map[string]struct {
 		a    decide.Attachment
@@ -66,8 +64,7 @@ func TestWhichWriteFailed(t *testing.T) {
 	d.wakes(time.Second)
 }
 
-// A write that finds its object changed is repeated at once, three times, and then told and
-// repeated after a pause. A success begins anew.
+// A conflicting write is repeated three times at once, then after a pause.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		a    decide.Attachment
@@ -98,8 +95,6 @@ func TestChangedMeanwhile(t *testing.T) {
 	d.offers("report-attach va-a: changed")
 }
 
-// Nothing may end a deletion without an unpublish if the volume's place is not known by the node's
-// ID.
 func TestStaysNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.NodeID = "" }))
@@ -115,7 +110,6 @@ func TestStaysNowhere(t *testing.T) {
 	d.offers("report-detach va-a: no CSINode")
 }
 
-// A successful unpublish ends the doubt: a later refusal says where the volume is.
 func TestUnpublishEndsDoubt(t *testing.T) {
 	d := newDesk(t)
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -133,8 +127,6 @@ func TestUnpublishEndsDoubt(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// Attach and detach count failures apart: an unpublish that fails after failed publishes pauses as
-// after a first failure.
 func TestWaysFailOnTheirOwn(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }))
@@ -155,8 +147,7 @@ func TestWaysFailOnTheirOwn(t *testing.T) {
 	d.wakes(time.Second)
 }
 
-// A publish that timed out may still take effect: the driver's refusal to unpublish is then no
-// proof that the volume stays.
+// A timed-out publish may still take effect: a refused unpublish is then no proof.
 func TestTimedOutPublishIsDoubted(t *testing.T) {
 	d := newDesk(t)
 	d.stamps()
@@ -167,7 +158,6 @@ func TestTimedOutPublishIsDoubted(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// A refused publish can't take effect any more.
 func TestRefusedPublishIsNotDoubted(t *testing.T) {
 	d := newDesk(t)
 	d.stamps()
@@ -177,8 +167,7 @@ func TestRefusedPublishIsNotDoubted(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// A written error is written again if it happens again after a success, and another component has
-// cleared it.
+// A written error is written again if another component has cleared it.
 func TestToldAgain(t *testing.T) {
 	d := newDesk(t)
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
@@ -194,7 +183,6 @@ func TestToldAgain(t *testing.T) {
 	d.offers("report-attach va-a: Internal")
 }
 
-// Failures are counted on though the finalizer had to be written once more.
 func TestStampEndsNoBackoff(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*decide.Attachment)
@@ -222,7 +210,7 @@ func TestStampEndsNoBackoff(t *testing.T) {
 	}
 }
 
-// The driver lists a volume after its answer that the volume is not there: it is asked again.
+// The driver's list contradicts its earlier answer: it is asked again.
 func TestListedAfterUnpublish(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", deleting))
@@ -237,8 +225,7 @@ func TestListedAfterUnpublish(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// An object that carries the finalizer at first sight, and is not attached, may have a call of
-// another process under way.
+// An unattached object with the finalizer at first sight may have another process's call under way.
 func TestStampedByWhoeverCameBefore(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -248,7 +235,6 @@ func TestStampedByWhoeverCameBefore(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// A status that can't be cleared is tried again after a pause.
 func TestDetachedStatusBacksOff(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -267,8 +253,6 @@ func TestDetachedStatusBacksOff(t *testing.T) {
 	d.offers("mark-detached va-a")
 }
 
-// If the volume of an attachment with a foreign finalizer stays, it is not written down as
-// detached.
 func TestKeptAndStays(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -279,7 +263,6 @@ func TestKeptAndStays(t *testing.T) {
 	d.offers()
 }
 
-// The same holds if the object does not carry the node's ID.
 func TestStaysWhereTheObjectSays(t *testing.T) {
 	bare := func(a *decide.Attachment) { a.NodeID = "" }
 	d := newDesk(t)
@@ -290,7 +273,6 @@ func TestStaysWhereTheObjectSays(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// An own write with a lost answer is not another component's.
 func TestOwnWriteComesToLight(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -302,7 +284,6 @@ func TestOwnWriteComesToLight(t *testing.T) {
 	d.offers("release va-a")
 }
 
-// A gone attachment with an unknown place is forgotten.
 func TestGoneFromNowhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.NodeID, a.TargetID = "", "" }))

@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume that an attachment has left at its node is unpublished two minutes after it has gone,
-// counted from the first report of this.
+// An unpublish follows two minutes after the first report.
 func TestLostTwice(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -51,8 +50,6 @@ func TestGhostBacksOff(t *testing.T) {
 	}
 }
 
-// While a call for a gone attachment is under way, another one at the same node waits, and answers
-// for the volume after.
 func TestLostWithACallUnderWay(t *testing.T) {
 	for name, order := range map[string]func(d *desk){
 		"the other one was there before": func(d *desk) {
@@ -80,8 +77,6 @@ func TestLostWithACallUnderWay(t *testing.T) {
 	}
 }
 
-// The remains of a gone attachment are doubtful for the next one: a driver that refuses its unpublish
-// says nothing about the call before.
 func TestInheritedDoubt(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -97,8 +92,6 @@ func TestInheritedDoubt(t *testing.T) {
 	d.offers("unpublish next id-a")
 }
 
-// An attachment of an unknown volume holds back the volume of its name, until it is gone, or its
-// volume is known.
 func TestUnplacedByName(t *testing.T) {
 	name := ledger.AttachmentName(ledger.VolumeID{Driver: driver, Handle: string(handle)}, "a")
 	unplaced := attached("a", named(name), func(a *decide.Attachment) { a.Volume, a.Exclusive = "", false })
@@ -124,7 +117,6 @@ func TestUnplacedByName(t *testing.T) {
 	}
 }
 
-// The first by name of several that hold a volume back is reported.
 func TestUnplacedInOrder(t *testing.T) {
 	var names []string
 	d := newDesk(t)
@@ -146,7 +138,6 @@ func TestUnplacedInOrder(t *testing.T) {
 	}
 }
 
-// An unpublish for another attachment of the node ends a publication, and it leaves the tracker.
 func TestUnpublishLaysGhosts(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -161,7 +152,7 @@ func TestUnpublishLaysGhosts(t *testing.T) {
 	}
 }
 
-// A ghost lets another node wait only if an attachment there wants the volume.
+// Another node waits for a ghost only if an attachment there wants the volume.
 func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), wanted("b", deleting, func(a *decide.Attachment) { a.Kept = true }))
@@ -172,7 +163,6 @@ func TestGhostIsNotHurriedByADeletion(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// Two gone attachments hurry none, not even each other.
 func TestGhostsWaitBesideEachOther(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"), attached("b"))
@@ -195,8 +185,6 @@ func TestGhostIsNotHurriedByTheOld(t *testing.T) {
 	d.offers("unpublish va-a id-a", "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment")
 }
 
-// If an attachment is gone before its PersistentVolume was seen, its name gives its volume: an
-// exclusive volume goes elsewhere once the place is unpublished. Another name gives none.
 func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 	const elsewhere = "stamp va-b id-b"
 	after := func(name string) *desk {
@@ -216,7 +204,6 @@ func TestGhostOfAVolumeThatWasNeverSeen(t *testing.T) {
 	d.offers(elsewhere)
 }
 
-// An unpublish at a node says nothing about another node, with any IDs.
 func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -228,7 +215,6 @@ func TestUnpublishLaysNoGhostElsewhere(t *testing.T) {
 	}
 }
 
-// An unpublish also says nothing about another machine of the node.
 func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	other := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	d := newDesk(t)
@@ -241,8 +227,7 @@ func TestUnpublishLaysNoGhostOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// The remains of a gone attachment stay if no call for them is possible, and while another
-// attachment has the volume at the same place.
+// A ghost stays if no call for it is possible, or another attachment has the volume there.
 func TestGhostThatStays(t *testing.T) {
 	second := func(a *decide.Attachment) { a.NodeID, a.TargetID = "id-a2", "id-a2" }
 	for name, play := range map[string]func(d *desk){
@@ -269,7 +254,6 @@ func TestGhostThatStays(t *testing.T) {
 	}
 }
 
-// A shared volume may be at many nodes: the wish of another node hurries nothing.
 func TestGhostOfASharedVolume(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", shared))
@@ -292,8 +276,6 @@ func TestForgottenVolumeWaitsForNobody(t *testing.T) {
 	}
 }
 
-// An attachment's volume stays known after its PersistentVolume is gone: it still holds back the
-// volume's other attachments.
 func TestVolumeStaysKnown(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -309,8 +291,7 @@ func TestVolumeStaysKnown(t *testing.T) {
 	}
 }
 
-// If a live migration's source was taken away, its pod runs on. The next attachment there does not
-// let the volume go: neither to an attached target, which it waits for, nor to another.
+// The source's pod runs on. The next attachment there does not let the volume go to the target.
 func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {
@@ -347,8 +328,6 @@ func TestSourceTakenAwayDuringAMigration(t *testing.T) {
 	}
 }
 
-// The same holds while it can't be published itself: the node plugin restarts, or the
-// PersistentVolume is being deleted, and the pod runs on.
 func TestSourceTakenAwayAndUnpublishable(t *testing.T) {
 	at := func(seconds int, uid string) func(*decide.Attachment) {
 		return func(a *decide.Attachment) {

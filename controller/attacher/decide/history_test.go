@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-// TestPastHistories plays histories that TestAnyHistory once found, each after
-// the bug that it showed. The world judges.
 func TestPastHistories(t *testing.T) {
 	for _, test := range []struct {
 		bug  string
@@ -79,7 +77,6 @@ func TestPastHistories(t *testing.T) {
 	}
 }
 
-// step delivers the present states, and begins and ends one step.
 func (w *world) step(outcome int) {
 	w.deliver()
 	w.begin()
@@ -93,7 +90,6 @@ func (w *world) attach(node string) {
 	}
 }
 
-// moved brings a live migration from a to b to its end.
 func (w *world) moved() {
 	for !w.objects["va-b"].attached {
 		w.step(outcomeSuccess)
@@ -104,7 +100,6 @@ func (w *world) moved() {
 	}
 }
 
-// strip deletes an object and takes the finalizer off by hand.
 func (w *world) strip(name string) {
 	o := w.objects[name]
 	w.delete(o)

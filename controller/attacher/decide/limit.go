@@ -9,56 +9,48 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Limit bounds a driver's simultaneous calls. It starts wide, grows while the driver keeps up, and
-// halves when the driver pushes back: additive increase, multiplicative decrease, as in TCP. As in
-// TCP, a limit that was cut far below the driver's earlier load doubles with each round of calls
-// until it is near. A driver that answers late has a queue of its own, where more calls would only
-// time out: the limit does not grow so far. Its methods are serial.
+// Limit bounds a driver's simultaneous calls. It starts wide, grows while the driver keeps up, and halves
+// when the driver pushes back, as in TCP. Far below the earlier load it doubles with each round. It stops
+// growing when the driver answers late: more calls would only time out. Its methods are serial.
 //
 // Invariant: floor <= size <= most, floor <= brink <= most.
 type Limit struct {
 	floor, most int
-	// late is how long a call of a driver that keeps up takes at most.
+	// late is the longest call of a driver that keeps up.
 	late  time.Duration
 	size  float64
 	inUse int
-	// quickest is the time of the quickest successful call since the driver was last idle, and
-	// prompt the largest place of a hardly longer call: the driver carries out at least so many at
-	// a time.
+	// quickest is the quickest successful call since the driver was idle. prompt is the largest place of a
+	// hardly longer call: the driver handles that many at a time.
 	quickest time.Duration
 	prompt   int
-	// brink is half the size that first made the driver push back. Up to it each success adds one: a round
-	// of calls doubles the size, or more.
+	// brink is half the size of the first push-back. Up to it, each success adds one.
 	brink float64
 	cutAt time.Time
-	// kept: the driver has kept up since the last cut. A driver that pushes back before that is
-	// away, and its capacity is unknown.
+	// kept: the driver has kept up since the last cut. Otherwise a push-back means that it is away, with
+	// unknown capacity.
 	kept bool
 }
 
-// The first limit, and the lowest limit after push-backs: external-attacher has ten workers for any
-// driver.
+// The first limit, and the lowest after push-backs: external-attacher has ten workers.
 const (
 	firstLimit = 256
 	floorLimit = 10
-	// lateShare of a call's timeout is late.
-	lateShare = 2
-	// A prompt answer takes at most the quickest time and that part of it again, and lets the limit
-	// grow by promptStep.
+	lateShare  = 2
+	// A prompt answer takes at most the quickest time plus this part, and adds promptStep.
 	promptShare = 2
 	promptStep  = 3
 )
 
 // Turn is a call's place in a Limit.
 type Turn struct {
-	// Began is when the call was started.
+	// Began is the call's start.
 	Began time.Time
-	// Place is the number of calls that were under way then, with this one.
+	// Place is the number of calls under way then, including this one.
 	Place int
 }
 
-// NewLimit returns a limit of most calls, at least one, which time out after a
-// time, more than 0 s.
+// NewLimit returns a limit; most is at least one, timeout above 0 s.
 func NewLimit(most int, timeout time.Duration) (*Limit, error) {
 	if most < 1 {
 		return nil, errors.New("the driver must be given at least one call at a time")
@@ -72,7 +64,7 @@ func NewLimit(most int, timeout time.Duration) (*Limit, error) {
 // Size is the limit at this moment.
 func (l *Limit) Size() int { return int(l.size) }
 
-// InUse is the number of calls under way.
+// InUse counts the calls under way.
 func (l *Limit) InUse() int { return l.inUse }
 
 // Take takes a call's place, if there is one.
@@ -87,8 +79,8 @@ func (l *Limit) Take(now time.Time) (Turn, bool) {
 	return Turn{now, l.inUse}, true
 }
 
-// Free gives the place of a call back and learns from its end; own: the end concerns its volume and
-// not the driver. Calls from before the last cut give no news.
+// Free returns a call's place and learns from its end, except for calls from before the last cut. own: the
+// end concerns the volume, not the driver.
 func (l *Limit) Free(turn Turn, code codes.Code, own bool, now time.Time) {
 	took, fresh := now.Sub(turn.Began), turn.Began.After(l.cutAt)
 	fills := 2*l.inUse >= l.Size()
@@ -115,8 +107,7 @@ func (l *Limit) grow(prompt bool) {
 	l.size = min(l.size+by, float64(l.most))
 }
 
-// timed says whether a call was answered about as quickly as any before: then the driver has no
-// queue yet.
+// timed: the answer was about as quick as any before, and the driver has no queue.
 func (l *Limit) timed(turn Turn, took time.Duration) bool {
 	if l.quickest == 0 || took < l.quickest {
 		l.quickest = max(took, 1)
@@ -128,7 +119,7 @@ func (l *Limit) timed(turn Turn, took time.Duration) bool {
 	return true
 }
 
-// wait is how long one call above the limit would take, by the driver's shown capacity.
+// wait is a further call's wait, by the driver's shown capacity.
 func (l *Limit) wait() time.Duration {
 	return time.Duration(float64(l.quickest) * l.size / float64(max(l.prompt, 1)))
 }
@@ -141,7 +132,7 @@ func (l *Limit) cut(now time.Time) {
 	l.cutAt, l.kept = now, false
 }
 
-// PushesBack says whether a code means that the driver has too much to do.
+// PushesBack says whether a code means that the driver is overloaded.
 func PushesBack(c codes.Code) bool {
 	switch c {
 	case codes.ResourceExhausted, codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:

@@ -16,10 +16,8 @@ import (
 
 var epoch = time.Unix(1_000_000, 0)
 
-// timeout is a call's default timeout.
 const timeout = 15 * time.Second
 
-// round takes as many calls as there is room for and ends them all with code.
 func round(t *testing.T, l *decide.Limit, code codes.Code, began, ended time.Time) {
 	t.Helper()
 	turns := all(l, began)
@@ -85,8 +83,6 @@ func TestLimitFollowsTheDriver(t *testing.T) {
 	}
 }
 
-// A driver with a fixed capacity gets about as many calls: after it has kept up, a push-back means
-// too much, and the limit grows slowly towards that.
 func TestLimitStaysNearTheBrink(t *testing.T) {
 	const takes = 100
 	l := newLimit(t, 1000)
@@ -109,15 +105,13 @@ func TestLimitStaysNearTheBrink(t *testing.T) {
 	}
 }
 
-// queueing is a driver that carries out so many calls at a time, in order, and lets the others
-// wait.
+// queueing carries out a fixed number of calls at a time, in order.
 type queueing struct {
 	parallel int
 	latency  time.Duration
 	turns    []time.Time // when each place is free
 }
 
-// call returns when a call that comes at a time is answered.
 func (d *queueing) call(at time.Time) time.Time {
 	first := 0
 	for i := range d.turns {
@@ -136,8 +130,6 @@ func (d *queueing) call(at time.Time) time.Time {
 	return d.turns[first]
 }
 
-// burst asks a driver for so many calls at once, and returns the time until the last answer, and
-// the time of the longest call.
 func burst(t *testing.T, calls int, d *queueing) (took, longest time.Duration) {
 	t.Helper()
 	l := newLimit(t, 1000)
@@ -165,8 +157,7 @@ func burst(t *testing.T, calls int, d *queueing) (took, longest time.Duration) {
 	return now.Sub(epoch), longest
 }
 
-// TestLimitCostsLittle: the limit never slows a driver that keeps up, and no calls time out in the
-// queue of another.
+// The limit never slows a driver that keeps up, and no calls time out in a queue.
 func TestLimitCostsLittle(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls    int

@@ -19,8 +19,7 @@ func sizes(t *testing.T, l *decide.Limit, want int, when string) {
 	}
 }
 
-// one takes all calls that there is room for, ends the last with a code, and the rest with a code
-// without meaning.
+// one takes all calls with room, ends the last with code, and the rest with a code without meaning.
 func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	turns := all(l, began)
 	slices.Reverse(turns)
@@ -30,9 +29,8 @@ func one(l *decide.Limit, code codes.Code, began, ended time.Time) {
 	}
 }
 
-// A cut limit is near the brink: it grows by one with a round of successes. Two cuts without a
-// success in between mean that the driver is away: the limit grows by three with each prompt
-// answer, by one with a slow one, up to the first cut.
+// Near the brink the limit grows by one with a round of successes. After two cuts without a success it
+// grows by three with a prompt answer, up to the first cut.
 func TestLimitGrows(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	l := newLimit(t, 1000)
@@ -66,7 +64,6 @@ func TestLimitGrows(t *testing.T) {
 	sizes(t, l, 26, "more is slow")
 }
 
-// Calls under way at a cut say nothing, by failure or success: they show that a driver is away.
 func TestLimitHearsWhatIsFresh(t *testing.T) {
 	l := newLimit(t, 100)
 	old := all(l, epoch)
@@ -88,8 +85,7 @@ func TestLimitHearsWhatIsFresh(t *testing.T) {
 	}
 }
 
-// A driver that keeps up after a cut was cut at its brink, regardless of later answers to calls from
-// before the cut.
+// Later answers to calls from before the cut do not count.
 func TestLimitKnowsThatTheDriverKeptUp(t *testing.T) {
 	l := newLimit(t, 100)
 	old := all(l, epoch)
@@ -132,7 +128,7 @@ func TestLimitRemembersTheQuickest(t *testing.T) {
 	sizes(t, l, 14, "one that is slower than the quickest")
 }
 
-// The limit grows only if half of it is in use, and only by answers before half of the timeout.
+// Half of the limit must be in use, and the answer within half of the timeout.
 func TestWhenTheLimitGrows(t *testing.T) {
 	for name, c := range map[string]struct {
 		under int
@@ -164,7 +160,6 @@ func TestWhenTheLimitGrows(t *testing.T) {
 	}
 }
 
-// A driver that was idle is measured again: earlier quick answers do not count.
 func TestLimitMeasuresAnew(t *testing.T) {
 	l := newLimit(t, 1000)
 	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
@@ -178,7 +173,7 @@ func TestLimitMeasuresAnew(t *testing.T) {
 	sizes(t, l, near+3, "slower than before it had nothing to do, and prompt")
 }
 
-// The quickest answer counts, from any time; a late answer, beside any quick ones, keeps the limit.
+// A late answer, beside any quick answers, keeps the limit.
 func TestLimitGoesByTheQuickest(t *testing.T) {
 	l := newLimit(t, 40)
 	one(l, codes.Unavailable, epoch.Add(1), epoch.Add(2))
@@ -203,7 +198,6 @@ func TestLimitGoesByTheQuickest(t *testing.T) {
 	sizes(t, l, 17, "late, with all in use")
 }
 
-// A driver that carries out one call at a time makes the next call wait for all before it.
 func TestLimitOfOneAtATime(t *testing.T) {
 	for took, grows := range map[time.Duration]bool{timeout / 20: true, timeout/20 + time.Millisecond: false} {
 		l := newLimit(t, 40)

@@ -7,23 +7,21 @@ import (
 	"time"
 )
 
-// How long an often passing state lasts before it is written to the API: a write costs, and
-// kube-controller-manager backs off on errors.
+// A frequent short state is written only after this: writes cost, and kube-controller-manager backs off on
+// errors.
 const (
 	missingGrace = time.Second
 	blockedGrace = 20 * time.Second
-	// ghostGrace is how long a volume may be at a node without an attachment there, while no other node
-	// wants it.
+	// ghostGrace is how long an unwanted volume may be at a node without an attachment.
 	ghostGrace = 2 * time.Minute
 )
 
-// move is the result of a chain of rules for one attachment: a step, or a wait with its reason.
 type move struct {
 	do     Action
 	nodeID string
 	detach bool
 	why    Reason
-	// after is for how long why lasts before it is shown.
+	// after is how long why lasts before it is shown.
 	after time.Duration
 	// wake is when time alone changes the move.
 	wake time.Time
@@ -40,9 +38,8 @@ type pass struct {
 	wake  time.Time
 }
 
-// Next returns a volume's present steps, of different attachments, which may run in parallel, and
-// when to call again if nothing is seen until then (zero: never). A step counts as begun after
-// Start; an unstarted step is offered again.
+// Next returns a volume's steps, which may run in parallel, and when to call again without news (zero:
+// never). A step counts as begun after Start; an unstarted step is offered again.
 func (b *Tracker) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time) {
 	v := b.volumes[id]
 	if v == nil {
@@ -59,7 +56,6 @@ func (b *Tracker) Next(id VolumeID, now time.Time) (steps []Step, wake time.Time
 	return p.steps, p.wake
 }
 
-// decide asks the chain that an attachment is in.
 func (p *pass) decide(r *record) {
 	var m move
 	switch {
@@ -99,7 +95,7 @@ func (p *pass) sleep(until time.Time) {
 	}
 }
 
-// show writes why an attachment waits, once it has lasted, unless the object says it already.
+// show writes why an attachment waits, once it lasts, unless the object says it already.
 func (p *pass) show(r *record, m move) {
 	if m.why != r.shown {
 		r.shown, r.shownSince, r.told, r.unshown, r.showAgain = m.why, p.now, false, 0, time.Time{}
@@ -122,7 +118,6 @@ func (p *pass) show(r *record, m move) {
 	p.add(r, move{do: report, why: m.why})
 }
 
-// backoff is the wait after failures of an attach or a detach, with the reason to show.
 func (p *pass) backoff(r *record, detach bool) (move, bool) {
 	if r.waiting(detach, p.now) <= 0 {
 		return move{}, false
@@ -130,8 +125,8 @@ func (p *pass) backoff(r *record, detach bool) (move, bool) {
 	return move{why: r.cause, wake: r.until}, true
 }
 
-// note records the attachments of a driver without ControllerPublishVolume: every
-// attachment is attached. Finalizers are left alone.
+// note marks attachments as attached if the driver has no ControllerPublishVolume. It leaves finalizers
+// alone.
 func (p *pass) note(r *record) move {
 	if r.Attached || r.Deleting {
 		return move{}
@@ -142,14 +137,13 @@ func (p *pass) note(r *record) move {
 	return do(MarkAttached)
 }
 
-// busy says whether the driver has a call for the volume that excludes this one: any call for an
-// exclusive volume, else a call at the same node. (CSI asks for one call for a volume at a time;
-// that would take for ever for a shared volume at many nodes, and stock attachers never did it.)
+// busy: a call excludes this one: any call for an exclusive volume, else a call at the same node. (CSI's
+// one call per volume would take for ever for a shared volume at many nodes; stock attachers never obeyed.)
 func (p *pass) busy(r *record) bool {
 	return p.called[r.Node] || p.exclusive && len(p.called) > 0
 }
 
-// call is a call to the driver, after the Secret that it needs.
+// call first reads the Secret that the call needs.
 func (p *pass) call(r *record, a Action, nodeID string) move {
 	switch {
 	case p.busy(r):

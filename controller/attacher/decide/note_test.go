@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// A driver that publishes nothing: an attachment is attached at once, a deleted one is left alone, and
-// a gone one is forgotten.
 func TestDriverThatPublishesNothing(t *testing.T) {
 	only := func(r *decide.Rules) { r.Publishes = false }
 	d := newDesk(t, only)
@@ -35,7 +33,6 @@ func TestErrorIsCleared(t *testing.T) {
 	d.offers("mark-attached va-a")
 }
 
-// An attachment with a volume that becomes known late answers for the remains there.
 func TestVolumeComesToLight(t *testing.T) {
 	next := func(a *decide.Attachment) { a.Name, a.UID = "next", "uid-next" }
 	d := newDesk(t)

@@ -11,43 +11,36 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Each attachment that fails backs off on its own, up to minutes. When the driver pushes all back,
-// because it is throttled or away, those pauses say nothing about the volumes, and are too long
-// once it takes calls again. A crowd is therefore tried as a whole: at least one call every
-// probeEvery, and on each success two more. All have had their turn after as many rounds as their
-// number has binary digits, and there are never more at once than the driver has just shown to
-// take.
+// Each failed attachment backs off by itself, up to minutes. When the driver pushes all back, these pauses
+// say nothing about the volumes, and are too long afterwards. A crowd is therefore tried as a whole: one
+// call every probeEvery, and two more on each success.
 
 const (
-	// crowd is how many attachments must have been pushed back, without a success in between, for a
-	// conclusion about the driver.
+	// crowd is how many pushed-back attachments, without a success, allow a conclusion about the driver.
 	crowd = 3
-	// probeEvery is the longest time without a call to a driver that pushes back.
+	// probeEvery is the longest pause between calls to a driver that pushes back.
 	probeEvery = 30 * time.Second
-	// easedBy is how many are tried again for each success.
-	easedBy = 2
-	// maxEased is how often an attachment of a crowd is eased: a driver with a fixed capacity
-	// refuses every second one. More refusals are the attachment's own trouble.
+	easedBy    = 2
+	// maxEased limits the extra tries of an attachment: a driver with a fixed capacity refuses every second
+	// one. More refusals are the attachment's own trouble.
 	maxEased = 8
 )
 
-// pushBack has the attachments with a last call that the driver has pushed back.
+// pushBack has the attachments whose last call the driver has pushed back.
 type pushBack struct {
-	// line has the attachments of a crowd, which are tried again early: the longest wait first.
+	// line has a crowd's attachments, for an early try: the longest wait first.
 	line list.List
-	// streak has the attachments pushed back since the last success, until they are a crowd.
+	// streak has the push-backs since the last success, before a crowd.
 	streak map[*record]struct{}
-	// crowded: no call has succeeded since there was a crowd.
+	// crowded: no call has succeeded since the crowd.
 	crowded bool
-	// probe is when the next of a crowd is due by itself.
-	probe time.Time
+	probe   time.Time
 }
 
-// Crowded says whether the driver pushes all back: a push-back for one volume is for all.
+// Crowded says whether the driver pushes all back.
 func (b *Tracker) Crowded() bool { return b.press.crowded }
 
-// pushedBack notes that a call has ended with a code that PushesBack, after the backoff has been
-// set.
+// pushedBack comes after the backoff is set.
 func (p *pushBack) pushedBack(r *record, now time.Time) {
 	switch {
 	case p.crowded:
@@ -66,8 +59,6 @@ func (p *pushBack) pushedBack(r *record, now time.Time) {
 	p.probe = r.until
 }
 
-// join puts an attachment into the streak, and the streak into the line once it
-// is a crowd.
 func (p *pushBack) join(r *record) {
 	if p.streak == nil {
 		p.streak = map[*record]struct{}{}
@@ -82,8 +73,7 @@ func (p *pushBack) join(r *record) {
 	p.streak = nil
 }
 
-// isCrowd says whether pushed-back attachments allow a conclusion about the driver. Attachments of
-// a full node allow one about the node.
+// isCrowd: push-backs tell about the driver. A full node's tell only about the node.
 func isCrowd(streak map[*record]struct{}) bool {
 	if len(streak) < crowd {
 		return false
@@ -98,7 +88,6 @@ func isCrowd(streak map[*record]struct{}) bool {
 	return false
 }
 
-// leave takes an attachment out: it is tried again, or needs no call any more.
 func (p *pushBack) leave(r *record) {
 	delete(p.streak, r)
 	if r.spot != nil {
@@ -109,7 +98,7 @@ func (p *pushBack) leave(r *record) {
 	}
 }
 
-// succeeded notes a success, and lets the next in turn try again at once. It returns their volumes.
+// succeeded lets the next in turn try again now, and returns their volumes.
 func (p *pushBack) succeeded() []VolumeID {
 	p.streak, p.crowded = nil, false
 	var ids []VolumeID

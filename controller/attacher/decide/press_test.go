@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/decide"
 )
 
-// crowded is a desk with n volumes, disk-0 and so on, each at its own node, or all at node a. Their
-// publishes have ended with a code, a second apart.
+// crowded is a desk with n pushed-back volumes, each at its own node or all at node a.
 func crowded(t *testing.T, n int, code codes.Code, oneNode bool) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -46,7 +45,7 @@ func (d *desk) pushedBack(i int, oneNode bool, code codes.Code) []decide.VolumeI
 	return d.ends(s, failed(code))
 }
 
-// Three pushed-back attachments allow a conclusion about the driver, unless all are of a single full node.
+// Three pushed-back attachments make a crowd, unless all are at one full node.
 func TestWhoIsACrowd(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int
@@ -69,7 +68,6 @@ func TestWhoIsACrowd(t *testing.T) {
 	}
 }
 
-// A success in between takes the earlier ones out of a crowd.
 func TestSuccessEndsAStreak(t *testing.T) {
 	d := crowded(t, 2, codes.Unavailable, false)
 	d.see(inCrowd(2, false))
@@ -91,7 +89,6 @@ func TestDeletionLeavesAStreak(t *testing.T) {
 	}
 }
 
-// A crowd lasts until a call succeeds, or none of it is left. Seeing it again changes nothing.
 func TestWhenACrowdEnds(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for i := range 3 {
@@ -123,7 +120,6 @@ func TestWhenACrowdEnds(t *testing.T) {
 	}
 }
 
-// On a success two more are tried at once, the longest wait first.
 func TestTwoForASuccess(t *testing.T) {
 	d := crowded(t, 6, codes.Unavailable, false)
 	d.pass(time.Minute)
@@ -142,7 +138,7 @@ func TestTwoForASuccess(t *testing.T) {
 	}
 }
 
-// An attachment of a crowd is tried every 30 s at the latest, for any wait of its rivals.
+// A crowd is tried every 30 s at the latest.
 func TestACrowdIsProbed(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for range 8 {
@@ -168,7 +164,6 @@ func TestACrowdIsProbed(t *testing.T) {
 	}
 }
 
-// At a full node, the longest waiting attachment is tried once there is room.
 func TestRoom(t *testing.T) {
 	full := func(t *testing.T) *desk {
 		t.Helper()
@@ -272,8 +267,7 @@ func TestFailureTouchesItsVolume(t *testing.T) {
 	d.tracker.Start(decide.Step{Do: decide.Publish, UID: "nobody"}, d.now)
 }
 
-// An attachment that others' success had tried again, and that is pushed back once more, waits no
-// longer than before; after eight times it has its own trouble.
+// An eased attachment waits no longer than before; after eight times it has its own trouble.
 func TestEased(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	for n := range 12 { // two of the three have their turn with each
@@ -297,8 +291,6 @@ func TestEased(t *testing.T) {
 	}
 }
 
-// An unpublish is pushed back for the first time, though publishes of the same
-// attachment were eased: it waits as after a first failure.
 func TestEasedOnTheOtherWay(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	d.see(inCrowd(9, false))
@@ -329,7 +321,7 @@ func TestUnpublishesAreOfACrowd(t *testing.T) {
 	}
 }
 
-// A gone attachment, with another answering for it, has no turn.
+// A gone attachment has no turn if another answers for it.
 func TestTheForgottenHaveNoTurn(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	d.pass(time.Minute)
@@ -348,7 +340,6 @@ func TestTheForgottenHaveNoTurn(t *testing.T) {
 	}
 }
 
-// An attachment that gives way waits for room no more: the next one has its turn.
 func TestRoomIsNotForWhoGivesWay(t *testing.T) {
 	young := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -364,7 +355,6 @@ func TestRoomIsNotForWhoGivesWay(t *testing.T) {
 	}
 }
 
-// A single pushed-back attachment waits as after any failure.
 func TestPushedBackAlone(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -375,8 +365,6 @@ func TestPushedBackAlone(t *testing.T) {
 	}
 }
 
-// Only push-backs are spared: an eased attachment that is refused for another cause has failed once
-// more.
 func TestEasedAndRefused(t *testing.T) {
 	d := crowded(t, 3, codes.Unavailable, false)
 	d.see(inCrowd(9, false))
@@ -387,7 +375,6 @@ func TestEasedAndRefused(t *testing.T) {
 	}
 }
 
-// An attachment that was never eased is not spared, regardless of earlier successes.
 func TestNotEasedBySuccess(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))

@@ -18,9 +18,8 @@ import (
 
 var nodes = []string{"a", "b", "c"}
 
-// TestAnyHistory drives the rules through random histories: objects come and go, calls succeed,
-// fail or time out with a late effect, writes fail, old states are seen, the process is killed. The
-// world judges every publish; at the end, without more faults, everything must be in its place.
+// Random histories: objects come and go, calls fail or take effect late, writes fail, the process is
+// killed. The world judges every publish and the final state.
 func TestAnyHistory(t *testing.T) {
 	for i := range 30 { // rapid runs a hundred of each
 		t.Run(strconv.Itoa(i), func(t *testing.T) { proptest.Check(t, anyHistory) })
@@ -90,8 +89,6 @@ func (w *world) random(t *rapid.T) {
 	}
 }
 
-// claimed says whether another object of an exclusive volume is not being deleted: then nothing is
-// wanted again here.
 func (w *world) claimed(node string) bool {
 	for _, o := range w.objects {
 		if w.exclusive && o.node != node && !o.deleting {
@@ -147,7 +144,6 @@ func (w *world) sight() {
 	w.logf("the driver lists %v", slices.Sorted(maps.Keys(w.published)))
 }
 
-// calm ends all faults and lets everything come to rest.
 func (w *world) calm() {
 	w.logf("calm")
 	for range 400 {
@@ -212,8 +208,6 @@ func (w *world) atRest() {
 
 func nodeOf(id string) string { return id[3:4] } // id-a, id-a2
 
-// accounted says whether an object still answers for the volume at a node: it was refused and waits
-// for its deletion, or a foreign finalizer keeps it.
 func (w *world) accounted(id string) bool {
 	for _, o := range w.objects {
 		if o.node == nodeOf(id) && (o.deleting && !o.stamped || !o.deleting && !o.attached) {
@@ -229,7 +223,6 @@ const (
 	outcomeUnavailable = 4 // of a call: done, but answered with an error
 )
 
-// finish ends a step that is under way, one way or another.
 func (w *world) finish(i, outcome int) {
 	c := w.running[i]
 	w.running = slices.Delete(w.running, i, i+1)
@@ -253,7 +246,7 @@ func (w *world) answer(c call, outcome int) decide.Result {
 		w.logf("< %s %s: %s", c.step.Do, c.at, code)
 		return decide.Result{Failed: decide.Reason{Message: code.String(), Code: code}}
 	}
-	if c.step.Do == decide.Look { // a look or a refusal waits for nothing
+	if c.step.Do == decide.Look { // needs no wait
 		w.logf("< look %s: %v", c.at, w.at(c.at))
 		return decide.Result{There: w.at(c.at)}
 	}
@@ -327,13 +320,11 @@ func (w *world) apply(o *object, s decide.Step) {
 		o.attachError, o.attachErrorCode = s.Reason.Message, s.Reason.Code
 	case decide.ReportDetach:
 		o.detachError, o.detachErrorCode = s.Reason.Message, s.Reason.Code
-	default: // calls of the driver, which write nothing
+	default: // the driver's calls write nothing
 	}
 }
 
-// judgeRelease checks that the finalizer goes only when the volume is certainly gone, or is safely
-// kept where it is wanted again. The remains of an object that lost its finalizer before this
-// process started are unknown.
+// The finalizer goes only when the volume is certainly gone, or safely kept.
 func (w *world) judgeRelease(o *object) {
 	for _, c := range slices.Concat(w.lingering, w.running) {
 		if w.blind && c.step.UID != o.uid {

@@ -2,13 +2,12 @@
 
 package decide
 
-// PersistentVolume has the facts that decide on the attacher's finalizer on it.
+// PersistentVolume has the facts that decide on its attacher's finalizer.
 type PersistentVolume struct {
 	// Stamped: the attacher's finalizer is on.
 	Stamped  bool
 	Deleting bool
-	// Orphaned: an in-tree volume that is not, or no longer, migrated to the
-	// driver. Kubernetes' own plugin takes it back.
+	// Orphaned: an in-tree volume, not migrated to the driver. Kubernetes' own plugin has it.
 	Orphaned bool
 	// Used: a VolumeAttachment of any driver names it.
 	Used bool

@@ -65,7 +65,7 @@ func TestPushesBack(t *testing.T) {
 	}
 }
 
-// A person who writes another node's ID on an object gives the volume's place.
+// A person's node ID on an object gives the volume's place.
 func TestAPersonKnowsBetter(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -76,8 +76,6 @@ func TestAPersonKnowsBetter(t *testing.T) {
 	d.offers("unpublish va-a id-x")
 }
 
-// The driver is asked where a volume is only if it is wanted there again, and nothing
-// is known of it.
 func TestWhenToLook(t *testing.T) {
 	for name, c := range map[string]struct {
 		play func(d *desk)
@@ -142,7 +140,6 @@ func TestLookWithoutSecret(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// A look is a call: there is no other for an exclusive volume meanwhile.
 func TestLookIsACall(t *testing.T) {
 	d := newDesk(t, looks)
 	d.see(attached("a"))
@@ -154,8 +151,6 @@ func TestLookIsACall(t *testing.T) {
 	d.offers("unpublish va-a id-a")
 }
 
-// The source of a live migration is published again beside its target, and the target beside its
-// source; another attachment is not.
 func TestMigrationBothWays(t *testing.T) {
 	target := func(a *decide.Attachment) { a.Beside, a.Created = "a", epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -187,8 +182,7 @@ func TestMigrationBothWays(t *testing.T) {
 	d.offers("publish va-b id-b")
 }
 
-// The component that writes the finalizer before this process may also have published the volume,
-// at the node of the ID that it wrote.
+// The component may also have published the volume, at the ID that it wrote.
 func TestSomebodyElseStamps(t *testing.T) {
 	for name, play := range map[string]func(d *desk, theirs decide.Attachment){
 		"while this process writes": func(d *desk, theirs decide.Attachment) {
@@ -215,7 +209,6 @@ func TestSomebodyElseStamps(t *testing.T) {
 	}
 }
 
-// Another component's status attached counts as well.
 func TestSomebodyElseAttaches(t *testing.T) {
 	d := newDesk(t)
 	d.see(wanted("a"))
@@ -225,7 +218,6 @@ func TestSomebodyElseAttaches(t *testing.T) {
 	d.offers()
 }
 
-// An attachment is compared with the existing ones.
 func TestFence(t *testing.T) {
 	at := func(n int64) func(*decide.Attachment) { return func(a *decide.Attachment) { a.Transitions = n } }
 	refused := "report-attach va-b: refused: made at transition 1 of the volume, which is at 2 by now; delete this VolumeAttachment"
@@ -288,8 +280,7 @@ func TestNoFenceOfASharedVolume(t *testing.T) {
 	d.offers("stamp va-b id-b")
 }
 
-// The driver's list counts as of its request: not after a later begin or end of a call, nor with a
-// call under way.
+// The list counts as of its request, without a later or running call.
 func TestWhatIsListed(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a"))
@@ -327,7 +318,6 @@ func TestWhatIsListed(t *testing.T) {
 	}
 }
 
-// A volume that the driver lists at its wanted node is tried at once.
 func TestListedWhereItIsWanted(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -339,15 +329,12 @@ func TestListedWhereItIsWanted(t *testing.T) {
 	d.offers("publish va-a id-a")
 }
 
-// An attachment that is attached has the volume, though the attacher's finalizer is off: it is not
-// attached once more.
 func TestAttachedWithoutTheFinalizer(t *testing.T) {
 	d := newDesk(t)
 	d.see(attached("a", func(a *decide.Attachment) { a.Stamped = false }))
 	d.offers()
 }
 
-// An attached volume is not hurried: the list has no news.
 func TestListedWhereItIsAttached(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a"))
@@ -360,7 +347,6 @@ func TestListedWhereItIsAttached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// A volume under deletion is not hurried either: the driver has refused to detach it.
 func TestListedWhereItIsDetached(t *testing.T) {
 	d := newDesk(t)
 	d.see(stamped("a", deleting))
@@ -370,8 +356,7 @@ func TestListedWhereItIsDetached(t *testing.T) {
 	d.wakes(time.Second * 3 / 4)
 }
 
-// The attachment that has the volume goes before all others, even if its object does not yet say
-// "attached", and the driver denies it. But all wait for an attachment that can't be published.
+// The attachment with the volume goes first, but all wait for an attachment that can't be published.
 func TestWhoGoesFirst(t *testing.T) {
 	late := func(a *decide.Attachment) { a.Created = epoch.Add(time.Second) }
 	d := newDesk(t)
@@ -436,8 +421,6 @@ func TestStepsInOrder(t *testing.T) {
 	d.offers("publish a id-a", "publish b id-b", "publish c id-c", "publish d id-d", "report-attach same: x", "report-attach same: y")
 }
 
-// An attachment at the same node holds up a deletion there only if the volume may be there for it
-// too.
 func TestUsedHere(t *testing.T) {
 	for name, c := range map[string]struct {
 		other decide.Attachment
@@ -466,7 +449,6 @@ func TestUsedHere(t *testing.T) {
 	d.offers("report-detach va-a: the volume stays at node a: VolumeAttachment other wants it there")
 }
 
-// Nothing holds an attachment back once its volume may be there.
 func TestHurried(t *testing.T) {
 	for name, change := range map[string]func(*decide.Attachment){
 		"somebody has touched it":       func(a *decide.Attachment) { a.Mark = "touched" },
@@ -489,8 +471,6 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// If the detach of a shared volume is refused, it stays where it is wanted again; an exclusive
-// volume stays only if no other node wants it.
 func TestStaysBesideOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*decide.Attachment)
@@ -509,7 +489,7 @@ func TestStaysBesideOthers(t *testing.T) {
 	}
 }
 
-// A volume does not stay if its attachment is outdated, or another call for its node is under way.
+// The attachment must be current, and no other call for its node under way.
 func TestStaysOnlyUndisturbed(t *testing.T) {
 	d := newDesk(t)
 	old := func(a *decide.Attachment) { a.Transitions = 1 }

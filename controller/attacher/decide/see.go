@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// See takes in an attachment as the API has it. The caller holds back outdated states. It returns
-// the volumes that need new decisions.
+// See takes an attachment's state, and returns the volumes for new decisions. The caller holds back
+// outdated states.
 func (b *Tracker) See(a Attachment, now time.Time) []VolumeID {
 	r := b.records[a.UID]
 	if r == nil {
@@ -18,7 +18,7 @@ func (b *Tracker) See(a Attachment, now time.Time) []VolumeID {
 		return nil
 	}
 	if a.Volume == "" {
-		// Once known, it stays known: the source of an attachment never changes.
+		// Once known, the volume stays known: an attachment's source never changes.
 		a.Volume, a.Exclusive = r.Volume, r.Exclusive
 	}
 	if a.Deleting {
@@ -44,11 +44,10 @@ func (b *Tracker) See(a Attachment, now time.Time) []VolumeID {
 	return append(waiting, before, after)
 }
 
-// meet takes an attachment that is new to the Tracker.
 func (b *Tracker) meet(a Attachment, now time.Time) []VolumeID {
 	r := &record{Attachment: a, watched: !a.Deleting, evidence: Unknown}
 	if !a.Stamped && !a.Attached {
-		r.evidence = Absent // no process publishes before the finalizer is on
+		r.evidence = Absent // nobody publishes before the finalizer is on
 	}
 	r.doubted = r.evidence == Unknown && !a.Attached
 	b.records[a.UID] = r
@@ -57,13 +56,12 @@ func (b *Tracker) meet(a Attachment, now time.Time) []VolumeID {
 	return []VolumeID{key(&a)}
 }
 
-// learn compares the last seen state with the new one.
 func (r *record) learn(a *Attachment) {
 	switch {
 	case a.Deleting && !r.Deleting:
 		r.succeed()
 	case a.Mark != r.Mark, a.TargetID != r.TargetID, a.NoPublish != r.NoPublish, a.NoUnpublish != r.NoUnpublish:
-		r.until = time.Time{} // what held it back may be over
+		r.until = time.Time{} // the obstacle may be gone
 	}
 	switch a.NodeID {
 	case r.sentID:
@@ -81,8 +79,7 @@ func (r *record) learn(a *Attachment) {
 	}
 }
 
-// inherit takes over the knowledge of gone attachments of the same volume at the same node: the new
-// one answers for them.
+// inherit takes over the knowledge of gone attachments of the volume at this node.
 func (b *Tracker) inherit(heir *record) {
 	for _, ghost := range slices.Clone(b.volumes[key(&heir.Attachment)].records) {
 		if ghost.gone && ghost.running == 0 && ghost.with(heir) {
@@ -95,7 +92,7 @@ func (b *Tracker) bequeath(ghost, heir *record) {
 	if ghost.maybe() {
 		heir.left = heir.left || ghost.left || ghost.known()
 		heir.doubted, heir.proved = true, false
-		heir.atID = ghost.volumeID() // the node may be another machine by the time it is undone
+		heir.atID = ghost.volumeID() // the node may be another machine by then
 		if heir.evidence == Absent {
 			heir.evidence = Unknown
 		}
@@ -103,8 +100,7 @@ func (b *Tracker) bequeath(ghost, heir *record) {
 	b.drop(ghost)
 }
 
-// Lose takes in that an attachment has gone. Its remains stay in the Tracker until an unpublish, or a
-// new attachment at the node.
+// Lose takes an attachment's end. Its remains stay until an unpublish or a new attachment there.
 func (b *Tracker) Lose(uid string, now time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone {
@@ -119,8 +115,7 @@ func (b *Tracker) Lose(uid string, now time.Time) []VolumeID {
 	return touched
 }
 
-// matchByName are the volumes that wait for an attachment of an unknown volume, because its name
-// makes it theirs.
+// matchByName are volumes that wait for an attachment of an unknown volume with their name.
 func (b *Tracker) matchByName(r *record) []VolumeID {
 	if r.Volume != "" {
 		return nil
@@ -135,7 +130,6 @@ func (b *Tracker) matchByName(r *record) []VolumeID {
 	return ids
 }
 
-// dropForgotten drops a gone attachment once all knowledge of it is outdated.
 func (b *Tracker) dropForgotten(r *record) {
 	if !r.gone || r.running != 0 {
 		return
@@ -152,8 +146,8 @@ func (b *Tracker) dropForgotten(r *record) {
 	}
 }
 
-// Sighted takes in an entry of the driver's list: whether it has an attachment's volume at the
-// attachment's node, as of a moment. It says nothing of an attachment with a later call.
+// Sighted takes an entry of the driver's list: whether the volume is at the attachment's node. After a
+// later call it means nothing.
 func (b *Tracker) Sighted(uid string, published bool, asOf time.Time) []VolumeID {
 	r := b.records[uid]
 	if r == nil || r.gone || r.running.Call() || !r.lastCall.Before(asOf) {

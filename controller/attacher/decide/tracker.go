@@ -11,12 +11,11 @@ import (
 
 // Rules are the rules of a Tracker.
 type Rules struct {
-	// Driver is the name of the CSI driver.
+	// Driver is the CSI driver's name.
 	Driver string
-	// Publishes: the driver has ControllerPublishVolume. Without it, being
-	// attached is only a note in the API.
+	// Publishes: the driver has ControllerPublishVolume. Otherwise "attached" is only a note in the API.
 	Publishes bool
-	// Looks: the driver can report where one volume is published.
+	// Looks: the driver can report one volume's place.
 	Looks bool
 	// Backoff is for failed calls and writes.
 	Backoff Backoff
@@ -24,7 +23,7 @@ type Rules struct {
 	Random func() float64
 }
 
-// Validate reports every field that prevents decisions.
+// Validate reports every unusable field.
 func (r Rules) Validate() error {
 	var errs []error
 	if r.Driver == "" {
@@ -39,27 +38,22 @@ func (r Rules) Validate() error {
 	return errors.Join(errs...)
 }
 
-// volume has the facts about a volume over all its attachments.
 type volume struct {
 	id      VolumeID
 	records []*record // sorted by name, UID
 }
 
-// Tracker is what the process knows of a driver's attachments. Its methods are
-// serial.
+// Tracker knows a driver's attachments. Its methods are serial.
 type Tracker struct {
-	rules   Rules
-	records map[string]*record // by UID
-	volumes map[VolumeID]*volume
-	// unplaced are the attachments of unknown volumes.
+	rules    Rules
+	records  map[string]*record // by UID
+	volumes  map[VolumeID]*volume
 	unplaced map[string]*record
-	// full are attachments that their node had no room for, by UID.
-	full map[string]*record
-	// press has the attachments that the driver pushes back.
+	// full are attachments without room at their node, by UID.
+	full  map[string]*record
 	press pushBack
-	// looked is how many records, and volumes by their names, were looked at so far.
-	looked int
-	// forgotten are the attachments dropped since the last call, by UID.
+	// looked counts the records, and volumes by name, looked at so far.
+	looked    int
 	forgotten []string
 }
 
@@ -74,10 +68,9 @@ func NewTracker(rules Rules) (*Tracker, error) {
 	}, nil
 }
 
-// unplacedPrefix starts the VolumeID of an attachment of an unknown volume. NUL is in no handle.
+// unplacedPrefix marks an unknown volume's VolumeID. No handle contains NUL.
 const unplacedPrefix = "\x00"
 
-// key is the VolumeID of the decisions on an attachment.
 func key(a *Attachment) VolumeID {
 	if a.Volume == "" {
 		return VolumeID(unplacedPrefix + a.UID)
@@ -119,18 +112,17 @@ func (b *Tracker) drop(r *record) {
 	b.forgotten = append(b.forgotten, r.UID)
 }
 
-// Knows says whether the Tracker still has decisions to make for an attachment.
+// Knows says whether decisions on an attachment remain.
 func (b *Tracker) Knows(uid string) bool { return b.records[uid] != nil }
 
-// Forgotten are the UIDs of attachments that the Tracker has forgotten since the last call; they may
-// be long gone.
+// Forgotten returns the UIDs forgotten since the last call.
 func (b *Tracker) Forgotten() []string {
 	list := b.forgotten
 	b.forgotten = nil
 	return list
 }
 
-// Len is the number of attachments in the Tracker.
+// Len is the number of attachments.
 func (b *Tracker) Len() int { return len(b.records) }
 
 func compareRecords(a, b *record) int {
@@ -140,13 +132,11 @@ func compareRecords(a, b *record) int {
 	return strings.Compare(a.UID, b.UID)
 }
 
-// isFull notes that a node had no room for an attachment.
 func (b *Tracker) isFull(r *record) { b.full[r.UID] = r }
 
 func (b *Tracker) notFull(r *record) { delete(b.full, r.UID) }
 
-// room lets the attachment that has waited longest for room at a node try
-// again at once, and returns its volume.
+// room retries the attachment with the longest wait for a node's room, and returns its volume.
 func (b *Tracker) room(node string) (VolumeID, bool) {
 	var first *record
 	for _, r := range b.full {

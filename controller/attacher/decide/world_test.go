@@ -28,12 +28,9 @@ type object struct {
 	attachErrorCode, detachErrorCode  codes.Code
 	metadata                          map[string]string
 	wanted                            bool
-	// source is the object that this one was made beside, for a live migration.
-	source *object
+	source                            *object
 }
 
-// beside is the node that the object's annotation names, for as long as the
-// object is there.
 func (o *object) beside() string {
 	if o.source == nil {
 		return ""
@@ -41,15 +38,14 @@ func (o *object) beside() string {
 	return o.source.node
 }
 
-// call is a step under way, or one after its timeout.
+// call is a step under way, or past its timeout.
 type call struct {
 	step decide.Step
 	at   string // the driver's ID of the node
-	// unstamped: the object had no finalizer when the step began.
+	// no finalizer when the step began
 	unstamped bool
 }
 
-// tester is the common part of a test and a property.
 type tester interface {
 	Helper()
 	Log(args ...any)
@@ -57,8 +53,8 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// world is one volume, an API server, a driver that serialises the calls for a volume as CSI asks,
-// and the process in between. It judges each call.
+// world is one volume, an API server, a driver that serialises a volume's calls as CSI asks, and the
+// process. It judges each call.
 type world struct {
 	t         tester
 	exclusive bool
@@ -75,15 +71,12 @@ type world struct {
 	uids      int
 	publishes int
 	trace     []string
-	// leaks: a finalizer was taken off by hand. blind: and the process that saw it is gone: no
-	// process can know where the volume is.
+	// leaks: a finalizer was taken off by hand. blind: the process that saw it is gone, so the volume's
+	// place is unknown.
 	leaks, blind bool
-	// left are the nodes at which the volume was left for the next attachment: until that is
-	// attached, the controller makes none elsewhere.
-	left map[string]bool
-	// seen are the UIDs of the objects that the process has seen.
-	seen map[string]bool
-	// pairs are the UIDs of a live migration's target and source.
+	// Until the next attachment at these nodes is attached, the controller makes none elsewhere.
+	left  map[string]bool
+	seen  map[string]bool
 	pairs map[[2]string]bool
 }
 
@@ -109,8 +102,7 @@ func (w *world) violated(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
-// restart starts a new process in place of the old one. Messages of the old process may still take
-// effect.
+// Messages of the old process may still take effect.
 func (w *world) restart() {
 	for _, c := range w.running {
 		if c.step.Do == decide.Publish || c.step.Do == decide.Unpublish {
@@ -145,7 +137,6 @@ func (w *world) create(node string, transitions int64) {
 	w.logf("create %s transitions=%d", name, transitions)
 }
 
-// migrate makes an attachment beside a present one, for a live migration.
 func (w *world) migrate(source *object, node string) {
 	if source.deleting || !source.attached || w.objects["va-"+node] != nil || w.held(source.node) {
 		return
@@ -163,12 +154,10 @@ func (w *world) migrate(source *object, node string) {
 	}
 }
 
-// joined says whether a live migration lets two objects have the volume.
 func (w *world) joined(uid, other string) bool {
 	return w.pairs[[2]string{uid, other}] || w.pairs[[2]string{other, uid}]
 }
 
-// held says whether the volume is left, or about to be left, at another node.
 func (w *world) held(node string) bool {
 	for _, o := range w.objects {
 		if o.wanted && o.node != node {
@@ -189,7 +178,6 @@ func (w *world) delete(o *object) {
 	w.collect(o)
 }
 
-// collect removes an object that is being deleted once no finalizer holds it.
 func (w *world) collect(o *object) {
 	if o.deleting && !o.stamped && !o.kept && w.objects[o.name] == o {
 		delete(w.objects, o.name)
@@ -218,7 +206,6 @@ func (w *world) id(node string) string {
 	return "id-" + node
 }
 
-// deliver lets the process see the API's state.
 func (w *world) deliver() {
 	for _, uid := range w.lost {
 		w.tracker.Lose(uid, w.now)
@@ -229,7 +216,6 @@ func (w *world) deliver() {
 	}
 }
 
-// begin starts the process's next steps, and judges them.
 func (w *world) begin() time.Time {
 	steps, wake := w.tracker.Next(handle, w.now)
 	for _, s := range steps {
@@ -291,7 +277,6 @@ func (w *world) busyDriver(at string) bool {
 	return slices.ContainsFunc(w.lingering, func(c call) bool { return w.exclusive || c.at == at })
 }
 
-// at says whether the driver has the volume at a node.
 func (w *world) at(id string) bool { return w.published[id] != "" }
 
 func (w *world) take(c call) {

@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/controller/attacher/objects"
 )
 
-// Publish attaches a volume to a node and returns the publish context. Errors
-// carry the driver's gRPC code.
+// Publish attaches a volume and returns the publish context. Errors carry the gRPC code.
 func (d *Driver) Publish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) (map[string]string, error) {
 	answer, err := d.controller.ControllerPublishVolume(migrated(ctx, call), &csi.ControllerPublishVolumeRequest{
 		VolumeId: call.Handle, NodeId: nodeID, VolumeCapability: call.Capability, Readonly: call.ReadOnly,
@@ -26,7 +25,7 @@ func (d *Driver) Publish(ctx context.Context, call objects.Call, nodeID string, 
 	return answer.GetPublishContext(), nil
 }
 
-// Unpublish detaches a volume from a node. Errors carry the driver's gRPC code.
+// Unpublish detaches a volume. Errors carry the gRPC code.
 func (d *Driver) Unpublish(ctx context.Context, call objects.Call, nodeID string, secrets map[string]string) error {
 	_, err := d.controller.ControllerUnpublishVolume(migrated(ctx, call), &csi.ControllerUnpublishVolumeRequest{
 		VolumeId: call.Handle, NodeId: nodeID, Secrets: secrets,
@@ -43,8 +42,7 @@ func (d *Driver) Published(ctx context.Context, handle, nodeID string) (bool, er
 	return slices.Contains(answer.GetStatus().GetPublishedNodeIds(), nodeID), nil
 }
 
-// List returns the nodes at which the driver has each of its volumes published. It lacks volumes
-// that the driver does not mention.
+// List returns each published volume's nodes, without volumes that the driver does not mention.
 func (d *Driver) List(ctx context.Context) (map[string][]string, error) {
 	published := map[string][]string{}
 	token := ""
@@ -64,7 +62,6 @@ func (d *Driver) List(ctx context.Context) (map[string][]string, error) {
 	}
 }
 
-// migrated tells the metrics whether a call is for a migrated volume.
 func migrated(ctx context.Context, call objects.Call) context.Context {
 	return context.WithValue(ctx, connection.AdditionalInfoKey,
 		connection.AdditionalInfo{Migrated: strconv.FormatBool(call.Migrated)})

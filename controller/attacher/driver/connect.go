@@ -20,17 +20,15 @@ import (
 
 // Config is the driver's place.
 type Config struct {
-	// Address is the driver's socket: an absolute path, or unix://….
+	// Address is the driver's socket: an absolute path or unix://….
 	Address string
-	// Timeout is for a call about the driver itself, and Retry the time until a failed one is tried
-	// again.
+	// Timeout is for calls about the driver itself; Retry follows a failure.
 	Timeout, Retry time.Duration
-	// PageSize is the number of volumes asked for at a time; 0 leaves it to the
-	// driver.
+	// PageSize is the volumes per request; 0: the driver's choice.
 	PageSize int32
 }
 
-// Validate reports every field that prevents a connection.
+// Validate reports every unusable field.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Address == "" {
@@ -45,15 +43,14 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Identity is a driver's description of itself.
+// Identity is a driver's self-description.
 type Identity struct {
 	Name string
 	// Publishes: it has ControllerPublishVolume.
 	Publishes bool
-	// PublishReadOnly, SingleNodeMultiWriter: the capabilities of these names.
+	// PublishReadOnly and SingleNodeMultiWriter are capabilities.
 	PublishReadOnly, SingleNodeMultiWriter bool
-	// Lists: it can list its volumes with the nodes they are published at. Looks: it can do so for
-	// one volume.
+	// Lists: the driver lists its volumes with their nodes. Looks: for one volume.
 	Lists, Looks bool
 }
 
@@ -65,8 +62,7 @@ type Driver struct {
 	metrics    metrics.CSIMetricsManager
 }
 
-// Connect waits until the driver is ready, for any time, and asks it for its identity. It returns
-// an error only when ctx is done.
+// Connect waits without limit for the driver's identity. It returns an error only when ctx is done.
 func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 	if err := c.Validate(); err != nil {
 		return nil, Identity{}, err
@@ -76,8 +72,7 @@ func Connect(ctx context.Context, c Config) (*Driver, Identity, error) {
 	if err != nil || !csitranslation.New().IsMigratedCSIDriverByName(identity.Name) {
 		return d, identity, err
 	}
-	// For a driver that took over an in-tree plugin's volumes, the metrics count migrated and other
-	// volumes apart: the connection has to know this from the start.
+	// The connection must know migrated drivers from the start: the metrics count migrated volumes apart.
 	d.Close()
 	return connect(ctx, c, metrics.NewCSIMetricsManagerWithOptions(identity.Name, metrics.WithMigration()))
 }
@@ -103,8 +98,7 @@ func connect(ctx context.Context, c Config, manager metrics.CSIMetricsManager) (
 	}
 }
 
-// Identify waits until the driver is ready and asks for its identity until it answers. It returns
-// an error only when ctx is done.
+// Identify asks until the driver answers. It returns an error only when ctx is done.
 func (d *Driver) Identify(ctx context.Context) (Identity, error) {
 	logger := klog.FromContext(ctx)
 	for {
@@ -153,8 +147,7 @@ func (d *Driver) identify(ctx context.Context) (Identity, error) {
 	return identity, nil
 }
 
-// Watch calls lost whenever the connection has broken since Connect, until ctx is done, and has it
-// come back even without a call.
+// Watch calls lost on each break since Connect, until ctx is done, and reconnects even without a call.
 func (d *Driver) Watch(ctx context.Context, lost func()) {
 	state := connectivity.Ready // the driver had answered
 	for d.connection.WaitForStateChange(ctx, state) {
@@ -170,7 +163,7 @@ func (d *Driver) Watch(ctx context.Context, lost func()) {
 // Metrics counts the calls to the driver.
 func (d *Driver) Metrics() metrics.CSIMetricsManager { return d.metrics }
 
-// Close ends the connection; calls under way fail.
+// Close ends the connection and fails its calls.
 func (d *Driver) Close() {
 	_ = d.connection.Close() // it can only say that it was closed before
 }

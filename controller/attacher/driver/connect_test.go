@@ -24,7 +24,6 @@ import (
 
 const name = "disk.example.com"
 
-// identity is a driver that fails each call about itself a number of times.
 type identity struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -84,10 +83,9 @@ func (d *identity) ControllerGetCapabilities(context.Context, *csi.ControllerGet
 	return response, nil
 }
 
-// serve has the driver listen until the returned function is called.
 func (d *identity) serve(t *testing.T, between grpc.UnaryServerInterceptor) (socket string, stop func()) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "csi") // t.TempDir is too long a name for a socket
+	folder, err := os.MkdirTemp("", "csi") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +109,6 @@ func (d *identity) serve(t *testing.T, between grpc.UnaryServerInterceptor) (soc
 	}
 }
 
-// A driver's own description counts: a driver that can't publish volumes is never asked to, nor one
-// without a controller service.
 func TestIdentityIsWhatTheDriverSays(t *testing.T) {
 	const (
 		publish = csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME
@@ -150,8 +146,6 @@ func can(list ...csi.ControllerServiceCapability_RPC_Type) []csi.ControllerServi
 	return list
 }
 
-// TestEveryCodeAboutItself: a driver that can't describe itself yet is asked again, after any
-// answer.
 func TestEveryCodeAboutItself(t *testing.T) {
 	ended := leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
@@ -175,7 +169,6 @@ func TestEveryCodeAboutItself(t *testing.T) {
 	ended()
 }
 
-// TestHangsAboutItself: a driver that never answers is given up, and asked again.
 func TestHangsAboutItself(t *testing.T) {
 	ended := leaktest.Check(t, "github.com/moorage-dev/moorage/controller/attacher/driver", "google.golang.org/grpc")
 	for _, method := range methods() {
@@ -208,8 +201,7 @@ func TestHangsAboutItself(t *testing.T) {
 	ended()
 }
 
-// A connection that broke before it was watched counts as lost: the next answer may be another
-// driver's.
+// The next answer may be another driver's.
 func TestLostBeforeItIsWatched(t *testing.T) {
 	socket, stop := (&identity{}).serve(t, func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		return handler(ctx, request)

@@ -11,23 +11,23 @@ import (
 	csitranslation "k8s.io/csi-translation-lib"
 )
 
-// Call is the input of a call to the driver for an attachment, but for the node and the secrets.
+// Call is a driver call's input, without the node and the secrets.
 type Call struct {
 	Handle     string
 	ReadOnly   bool
 	Capability *csi.VolumeCapability
-	// Context is the volume's attributes.
+	// Context is the volume attributes.
 	Context map[string]string
-	// Secret is where the secrets are; nil if none are needed.
+	// Secret is the secrets' place; nil: none needed.
 	Secret *corev1.SecretReference
-	// Migrated: the volume is an in-tree one in Kubernetes.
+	// Migrated: the volume is in-tree in Kubernetes.
 	Migrated bool
-	// PersistentVolume is its name; empty for an inline volume.
+	// PersistentVolume is the name; empty for an inline volume.
 	PersistentVolume string
 }
 
-// ListedHandle is the handle under which the driver lists the volume. Handles of migrated volumes
-// leave out the part that only the node's ID tells.
+// ListedHandle is the volume's handle in the driver's list. Migrated volumes' handles lack a part that only
+// the node's ID tells.
 func (r *Reader) ListedHandle(c Call, nodeID string) (string, error) {
 	if !c.Migrated {
 		return c.Handle, nil
@@ -39,7 +39,6 @@ func (r *Reader) ListedHandle(c Call, nodeID string) (string, error) {
 	return handle, nil
 }
 
-// capability is the wanted access to the volume.
 func (r *Reader) capability(spec *corev1.PersistentVolumeSpec) (*csi.VolumeCapability, error) {
 	mode, err := accessmodes.ToCSIAccessMode(spec.AccessModes, r.SingleNodeMultiWriter)
 	if err != nil {

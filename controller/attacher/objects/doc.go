@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects makes the attacher's facts of Kubernetes objects, the CSI requests that they ask
-// for, and the patches that change them. It has no client, no state and no clock, and never panics,
-// for any content of an object.
-//
-// In-tree volumes that Kubernetes migrates to CSI are translated first.
+// Package objects makes the attacher's facts, CSI requests and patches from Kubernetes objects. It has no
+// client, state or clock, and never panics. It translates migrated in-tree volumes to CSI first.
 package objects

@@ -16,24 +16,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/convert"
 )
 
-// operation is one of a JSON Patch (RFC 6902).
+// operation is of a JSON Patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// removal has no value.
 type removal struct {
 	Op   string `json:"op"`
 	Path string `json:"path"`
 }
 
-// Every patch tests the object's UID, to spare a namesake, and each changed list, to keep all
-// finalizers: the API server applies all of it or answers 422.
+// Every patch tests the UID, to spare a namesake, and each changed list, to keep all finalizers. The API
+// server applies all or answers 422.
 
-// StampAttachment puts the missing finalizer and node ID on a VolumeAttachment. It tests the
-// present ID: a late patch never puts back the ID of a replaced machine.
+// StampAttachment adds the missing finalizer and node ID. It tests the present ID: a late patch must not
+// restore a replaced machine's ID.
 func StampAttachment(va *storagev1.VolumeAttachment, finalizer, nodeID string) ([]byte, error) {
 	patch := append(ofUID(&va.ObjectMeta), addFinalizer(va.Finalizers, finalizer)...)
 	was, found := va.Annotations[convert.AnnotationNodeID]
@@ -57,23 +56,22 @@ func ReleaseAttachment(va *storagev1.VolumeAttachment, finalizer string) ([]byte
 	return removeFinalizer(&va.ObjectMeta, finalizer)
 }
 
-// Status replaces the whole status of a VolumeAttachment: it is the attacher's.
+// Status replaces a VolumeAttachment's whole status: it is the attacher's.
 func Status(va *storagev1.VolumeAttachment, status storagev1.VolumeAttachmentStatus) ([]byte, error) {
 	return encode(append(ofUID(&va.ObjectMeta), operation{"add", "/status", status}))
 }
 
-// StampPersistentVolume puts the finalizer on a PersistentVolume.
+// StampPersistentVolume puts the finalizer on.
 func StampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]byte, error) {
 	return encode(append(ofUID(&pv.ObjectMeta), addFinalizer(pv.Finalizers, finalizer)...))
 }
 
-// UnstampPersistentVolume takes the finalizer off a PersistentVolume.
+// UnstampPersistentVolume takes the finalizer off.
 func UnstampPersistentVolume(pv *corev1.PersistentVolume, finalizer string) ([]byte, error) {
 	return removeFinalizer(&pv.ObjectMeta, finalizer)
 }
 
-// TellStrays writes on a PersistentVolume the nodes that have its volume without an attachment, or
-// that there is none any more.
+// TellStrays writes on a PersistentVolume which nodes have its volume without an attachment, or none.
 func TellStrays(pv *corev1.PersistentVolume, nodes string) ([]byte, error) {
 	path := "/metadata/annotations/" + escape(v1alpha1.AnnotationStrays)
 	patch := ofUID(&pv.ObjectMeta)
@@ -94,8 +92,7 @@ func ofUID(meta *metav1.ObjectMeta) []any {
 	return []any{operation{"test", "/metadata/uid", meta.UID}}
 }
 
-// addFinalizer tests the whole list: without the test two writers could both add it, and the API
-// keeps duplicates.
+// addFinalizer tests the whole list: otherwise two writers could both add it, and the API keeps duplicates.
 func addFinalizer(have []string, finalizer string) []any {
 	switch {
 	case slices.Contains(have, finalizer):
@@ -121,7 +118,7 @@ func removeFinalizer(meta *metav1.ObjectMeta, finalizer string) ([]byte, error) 
 	return encode(append(ofUID(meta), operation{"test", path, finalizer}, removal{"remove", path}))
 }
 
-// escape writes a key as a part of a JSON Pointer (RFC 6901).
+// escape is for a JSON Pointer (RFC 6901).
 func escape(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

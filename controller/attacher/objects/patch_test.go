@@ -22,7 +22,6 @@ func attachment(finalizers []string, annotations map[string]string) *storagev1.V
 	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va1", UID: "u1", Finalizers: finalizers, Annotations: annotations}}
 }
 
-// TestPatches compares each patch with the expected one, byte by byte.
 func TestPatches(t *testing.T) {
 	stamp := func(finalizers []string, annotations map[string]string) func() ([]byte, error) {
 		return func() ([]byte, error) {
@@ -66,8 +65,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestNothingForeignIsLost applies patches made for an older state: each is refused, or leaves all
-// writes of others.
+// A patch for an older state is refused, or leaves others' writes.
 func TestNothingForeignIsLost(t *testing.T) {
 	states := [][]string{nil, {"a"}, {"a", "b"}, {"b", "a"}, {ours}, {"a", ours}, {ours, "a"}, {"b", ours, "a"}}
 	for _, seen := range states {
@@ -90,7 +88,6 @@ func TestNothingForeignIsLost(t *testing.T) {
 	}
 }
 
-// A late stamp changes nothing once another machine's ID, or a first ID, has been put in.
 func TestLateStamp(t *testing.T) {
 	id := func(id string) map[string]string { return map[string]string{convert.AnnotationNodeID: id} }
 	for name, test := range map[string]struct {

@@ -19,33 +19,30 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// AnnotationMigratedTo on an in-tree PersistentVolume names the CSI driver that
-// it is migrated to (kubernetes pkg/controller/volume/persistentvolume).
+// AnnotationMigratedTo names the CSI driver of a migrated in-tree PersistentVolume (kubernetes
+// pkg/controller/volume/persistentvolume).
 const AnnotationMigratedTo = "pv.kubernetes.io/migrated-to"
 
-// Catalog has the last seen objects that a VolumeAttachment refers to; nil for an unknown one.
+// Catalog has a VolumeAttachment's last seen related objects; nil: unknown.
 type Catalog interface {
 	PersistentVolume(name string) *corev1.PersistentVolume
 	CSINode(name string) *storagev1.CSINode
 }
 
-// Reader reads the objects of one driver. It is safe for parallel use.
+// Reader reads one driver's objects. It is safe for parallel use.
 type Reader struct {
-	// Driver is the name of the CSI driver.
+	// Driver is the CSI driver's name.
 	Driver string
-	// PublishReadOnly and SingleNodeMultiWriter are the driver's capabilities
-	// of these names.
+	// PublishReadOnly and SingleNodeMultiWriter are driver capabilities.
 	PublishReadOnly, SingleNodeMultiWriter bool
-	// DefaultFSType is for volumes that name no filesystem type.
+	// DefaultFSType is for volumes without a filesystem type.
 	DefaultFSType string
 }
 
-// Finalizer is the attacher's finalizer on VolumeAttachments and
-// PersistentVolumes.
+// Finalizer is the attacher's, on VolumeAttachments and PersistentVolumes.
 func (r *Reader) Finalizer() string { return convert.AttacherFinalizer(r.Driver) }
 
-// Attachment makes a fact of a VolumeAttachment of the driver, and the inputs of its call, as far
-// as the fact allows the call.
+// Attachment makes a fact and the call's inputs, as far as the fact allows the call.
 func (r *Reader) Attachment(va *storagev1.VolumeAttachment, c Catalog) (decide.Attachment, Call) {
 	finalizer := r.Finalizer()
 	a := decide.Attachment{
@@ -72,7 +69,6 @@ func (r *Reader) Attachment(va *storagev1.VolumeAttachment, c Catalog) (decide.A
 	return a, call
 }
 
-// source follows the attachment to its volume.
 func (r *Reader) source(a *decide.Attachment, va *storagev1.VolumeAttachment, c Catalog) Call {
 	spec, pv, migrated, err := r.volume(va, c)
 	if err != nil {
@@ -99,8 +95,7 @@ func (r *Reader) source(a *decide.Attachment, va *storagev1.VolumeAttachment, c 
 	return call
 }
 
-// volume is the spec of the attachment's volume, translated to CSI, and its original
-// PersistentVolume, if it has one.
+// volume returns the spec translated to CSI, and the original PersistentVolume, if any.
 func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1.PersistentVolumeSpec, pv *corev1.PersistentVolume, migrated bool, err error) {
 	source := va.Spec.Source
 	switch {
@@ -129,7 +124,6 @@ func (r *Reader) volume(va *storagev1.VolumeAttachment, c Catalog) (spec *corev1
 	return spec, pv, asCSI != pv, nil
 }
 
-// nodeID is the driver's ID of a node, or the reason why there is none.
 func (r *Reader) nodeID(n *storagev1.CSINode, name string) (string, decide.Reason) {
 	if n == nil {
 		return "", decide.Reason{Message: fmt.Sprintf("CSINode %s is not there: its kubelet has not registered any CSI driver", name)}
@@ -142,9 +136,8 @@ func (r *Reader) nodeID(n *storagev1.CSINode, name string) (string, decide.Reaso
 	return "", decide.Reason{Message: fmt.Sprintf("CSINode %s does not list driver %s: is its node plugin running?", name, r.Driver)}
 }
 
-// exclusive says whether access modes allow one node at a time, as the attach/detach controller
-// reads them (kubernetes pkg/volume/util, IsMultiAttachAllowed), except that no mode at all allows
-// nothing.
+// exclusive is kubernetes pkg/volume/util, IsMultiAttachAllowed, inverted, except that no mode at all
+// allows nothing.
 func exclusive(modes []corev1.PersistentVolumeAccessMode) bool {
 	return !slices.Contains(modes, corev1.ReadWriteMany) && !slices.Contains(modes, corev1.ReadOnlyMany)
 }
@@ -161,11 +154,9 @@ func transitionsOf(va *storagev1.VolumeAttachment) (int64, error) {
 	return n, nil
 }
 
-// maxMessage is the longest message that the API takes in a VolumeError, in
-// bytes (kubernetes pkg/apis/storage/validation).
+// maxMessage is the API's limit for a VolumeError in bytes (kubernetes pkg/apis/storage/validation).
 const maxMessage = 1024
 
-// shortened cuts a message to the API's limit.
 func shortened(message string) string {
 	if len(message) <= maxMessage {
 		return message

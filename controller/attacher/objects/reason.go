@@ -18,8 +18,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/convert"
 )
 
-// Reason makes an error fit for a VolumeAttachment: its text, shortened to the API's limit, and its
-// gRPC code if it has one.
+// Reason is an error's text, cut to the API's limit, and its gRPC code if any.
 func Reason(err error) decide.Reason {
 	if err == nil {
 		return decide.Reason{}
@@ -48,8 +47,7 @@ func reasonOf(e *storagev1.VolumeError) decide.Reason {
 	return decide.Reason{Message: e.Message, Code: codes.Code(convert.ErrorCode(e))}
 }
 
-// mark is a digest of others' writes on a VolumeAttachment: all metadata that people set, but for
-// the attacher's own stamps.
+// mark is a digest of others' metadata on a VolumeAttachment, without the attacher's stamps.
 func mark(va *storagev1.VolumeAttachment, finalizer string) string {
 	annotations := maps.Clone(va.Annotations)
 	delete(annotations, convert.AnnotationNodeID)

@@ -35,7 +35,6 @@ const (
 	patience   = 30 * time.Second
 )
 
-// calls are the changes that the driver was asked for, in order. Safe for parallel use.
 type calls struct {
 	mu   sync.Mutex
 	list []string
@@ -79,7 +78,7 @@ func startDriver(t *testing.T) (socket string, heard *calls, cloud *gce.FakeClou
 	if err := pd.SetupGCEDriver(driverName, "test", nil, nil, identity, controller, nil); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp("", "pd") // t.TempDir is too long a name for a socket
+	folder, err := os.MkdirTemp("", "pd") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +184,6 @@ func remove(t *testing.T, server *apitest.Server, name string) {
 	}
 }
 
-// TestPersistentDisks moves disks of the driver from node to node: one of its own, and an in-tree
-// volume of Kubernetes.
 func TestPersistentDisks(t *testing.T) {
 	socket, heard, cloud := startDriver(t)
 	server := apitest.Start(t)
@@ -224,7 +221,6 @@ func TestPersistentDisks(t *testing.T) {
 	}
 }
 
-// TestDiskThatIsNotThere has the driver's own words reach the API.
 func TestDiskThatIsNotThere(t *testing.T) {
 	socket, _, _ := startDriver(t)
 	server := apitest.Start(t)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command registry is a registry on this machine, for tests. It prints its name, and
-// serves until its input ends. As ghcr.io, it does not list the referrers of an image.
+// Command registry is a registry for tests. It prints its name, and serves until its input ends. Like
+// ghcr.io, it lists no referrers.
 package main
 
 import (

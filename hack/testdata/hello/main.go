@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hello stands in for the programs of a release, whose builds take long: it prints its own
-// name, its arguments and the linker's variables. It fails on request.
+// Command hello replaces a release's programs in tests: it prints its name, arguments and linker variables.
 package main
 
 import (
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 )
 
-// linked is set by the linker.
 var linked string
 
 func main() {

@@ -36,34 +36,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Format is the version of the layout. Open refuses newer ones.
+// Format is the layout's version. Open refuses newer ones.
 const Format = 1
 
-// mostBytes bounds the bytes that are read from an archive: a bundle may come from a stranger.
+// mostBytes bounds the read bytes: a bundle may come from a stranger.
 const mostBytes = 1 << 30
 
 // About describes an archive.
 type About struct {
 	Format int `json:"format"`
-	// Taken is the API server's time when reading began.
+	// Taken is the API server's time at the beginning.
 	Taken time.Time `json:"taken"`
-	// Client is the version of kubectl moorage that wrote it.
+	// Client is the writer's version of kubectl moorage.
 	Client string `json:"client"`
 	// Unread are paths that the API server refused, with its answers.
 	Unread []Unread `json:"unread,omitempty"`
-	// Failed are parts, such as a container's log, that could not be read, with the reasons.
+	// Failed are unreadable parts, such as a container's log, with the reasons.
 	Failed map[string]string `json:"failed,omitempty"`
 }
 
-// Unread is a list or document that could not be read. A list that was refused for all namespaces may have
-// been read in one.
+// Unread is an unreadable list or document. One namespace's part of a list may have been read.
 type Unread struct {
 	Path      string        `json:"path"`
 	Status    metav1.Status `json:"status"`
 	Namespace string        `json:"namespace,omitempty"`
 }
 
-// Writer writes an archive. Files are written in the order of the calls; Close ends it.
+// Writer writes an archive, with files in the order of the calls.
 type Writer struct {
 	zip  *gzip.Writer
 	tar  *tar.Writer
@@ -88,7 +87,7 @@ func (w *Writer) Add(name string, content []byte) error {
 	return nil
 }
 
-// AddJSON writes a value as JSON.
+// AddJSON writes a JSON file.
 func (w *Writer) AddJSON(name string, value any) error {
 	raw, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -103,30 +102,30 @@ const (
 	objectsFolder   = "objects"
 )
 
-// Close ends the archive. It does not close the writer below.
+// Close ends the archive, but not the writer below.
 func (w *Writer) Close() error { return errors.Join(w.tar.Close(), w.zip.Close()) }
 
-// ObjectsFile is the name of the file with a resource's objects.
+// ObjectsFile is the file name of a resource's objects.
 func ObjectsFile(r schema.GroupVersionResource) string {
 	return fmt.Sprintf("%s/%s_%s_%s.json", objectsFolder, cmp.Or(r.Group, "core"), r.Version, r.Resource)
 }
 
-// DiscoveryFile is the name of the file with the answer to a path, such as /apis.
+// DiscoveryFile is the file name of a path's answer, such as /apis.
 func DiscoveryFile(url string) string {
 	return discoveryFolder + "/" + strings.ReplaceAll(strings.Trim(url, "/"), "/", "_") + ".json"
 }
 
-// Archive is an archive that was read. Safe for parallel use.
+// Archive is a read archive. Safe for parallel use.
 type Archive struct {
 	About About
 	files map[string][]byte
-	left  int64 // bytes that may still be read
+	left  int64 // bytes left to read
 
 	mu    sync.Mutex
-	lists map[string]*unstructured.UnstructuredList // of objects, by file
+	lists map[string]*unstructured.UnstructuredList // objects by file
 }
 
-// Open reads an archive. The error describes the file's fault.
+// Open reads an archive. The error describes the fault.
 func Open(file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -193,7 +192,6 @@ func (a *Archive) about() error {
 // Now is the time of an archive's objects.
 func (a *Archive) Now() time.Time { return a.About.Taken }
 
-// unread is why a path was not read; nil where it was.
 func (a *Archive) unread(path string) *Unread {
 	for i := range a.About.Unread {
 		if u := &a.About.Unread[i]; u.Path == path {
@@ -211,8 +209,7 @@ func Path(r schema.GroupVersionResource) string {
 	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
 }
 
-// list is all objects of a resource; nil if the archive has no such file. It refuses objects that no API
-// server has: without a name, or with an impossible name.
+// list is nil without a file. It refuses objects with a missing or impossible name.
 func (a *Archive) list(r schema.GroupVersionResource) (*unstructured.UnstructuredList, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -236,12 +233,11 @@ func (a *Archive) list(r schema.GroupVersionResource) (*unstructured.Unstructure
 	return list, nil
 }
 
-// namesOthers are the fields with the name of another object.
 var namesOthers = []string{"nodeName", "nominatedNodeName", "claimName", "persistentVolumeName", "volumeName"}
 
-// possible says why a name in an object is impossible. No API server would have accepted it, and suggested
-// commands are printed with these names. Roles and their bindings may have any name, and no command names
-// them. The file's name decides the resource, not the object.
+// possible says why a name is impossible. No API server would accept it, and suggested commands are printed
+// with such names. Roles and bindings may have any name: no command names them. The file's name decides the
+// resource.
 func possible(file string, o unstructured.Unstructured) error {
 	if strings.HasPrefix(file, objectsFolder+"/"+rbacv1.GroupName+"_") {
 		return nil
@@ -275,10 +271,10 @@ func namesIn(value any) []string {
 // Redacted replaces a removed value.
 const Redacted = "(redacted)"
 
-// Redact removes possible passwords from an object, in place, if volumes don't depend on them: values of
-// environment variables, commands and arguments of containers, headers of probes, annotations other than
-// Kubernetes' and Moorage's, kubectl apply's copy of the object, and parameters of volumes. References to
-// Secrets stay: many answers name them. keepArguments is for components with flags that answers depend on.
+// Redact removes possible passwords in place, if volumes don't depend on them: environment values, commands
+// and arguments, probes' headers, annotations other than Kubernetes' and Moorage's, kubectl apply's copy,
+// and volume parameters. References to Secrets stay: many answers name them. keepArguments is for
+// components with flags that answers depend on.
 func Redact(object map[string]any, keepArguments bool) {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		redactMetadata(metadata)
@@ -307,7 +303,7 @@ func known(key string) bool {
 	return false
 }
 
-// walk redacts all values below a value: pod templates stand deep in workloads.
+// walk redacts all depths: pod templates stand deep in workloads.
 func walk(value any, keepArguments bool) {
 	switch v := value.(type) {
 	case []any:
@@ -362,8 +358,7 @@ func redactContainers(value any, keepArguments bool) {
 	}
 }
 
-// redactValues redacts the values of a map of strings: a StorageClass's parameters may hold a secret
-// themselves.
+// redactValues is for maps of strings: a StorageClass's parameters may hold a secret.
 func redactValues(value any) {
 	values, _ := value.(map[string]any)
 	for key, v := range values {

@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Server answers reads like the API server at the time of an archive; its Date header has that time. It
-// refuses writes. A watch has no events, since nothing changes. Safe for parallel use.
+// Server answers reads like the API server at the archive's time, with that time as Date header. It refuses
+// writes; a watch has no events. Safe for parallel use.
 type Server struct{ archive *Archive }
 
-// NewServer makes a server of an archive.
+// NewServer serves an archive.
 func NewServer(a *Archive) *Server { return &Server{a} }
 
 // ServeHTTP answers a request.
@@ -51,14 +51,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(w, r, request)
 }
 
-// request is a read of a resource: of all objects, of a namespace's, or of an object.
+// request reads all objects of a resource, a namespace's, or one.
 type request struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
 }
 
-// parse takes a path apart: /api/v1/… or /apis/GROUP/VERSION/…, then the resource, perhaps behind
-// namespaces/NAME/, and perhaps a name.
+// parse takes /api/v1/… or /apis/GROUP/VERSION/…, a resource, perhaps behind namespaces/NAME/, and perhaps
+// a name.
 func parse(url string) (request, bool) {
 	parts := strings.Split(strings.Trim(url, "/"), "/")
 	var r request
@@ -97,7 +97,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
 	query := r.URL.Query()
 	switch {
 	case query.Get("sendInitialEvents") == "true":
-		// A client that asks for a list as a watch falls back to a normal list after this refusal.
+		// A client that asks for a list as a watch then falls back to a normal list.
 		refuse(w, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil).ErrStatus)
 	case query.Get("watch") != "" && query.Get("watch") != "false" && query.Get("watch") != "0":
 		w.Header().Set("Content-Type", "application/json")
@@ -122,7 +122,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, q request) {
 	}
 }
 
-// choose returns the objects of a namespace (of all if empty) that both selectors match.
+// choose returns the objects that match both selectors; empty namespace: all.
 func choose(list *unstructured.UnstructuredList, namespace, byLabels, byFields string) (*unstructured.UnstructuredList, error) {
 	labelled, err := labels.Parse(byLabels)
 	if err != nil {
@@ -141,7 +141,7 @@ func choose(list *unstructured.UnstructuredList, namespace, byLabels, byFields s
 	return chosen, nil
 }
 
-// has says whether an object has the required fields; a missing field is empty.
+// has takes a missing field as empty.
 func has(o unstructured.Unstructured, required fields.Requirements) bool {
 	for _, r := range required {
 		value, _, err := unstructured.NestedString(o.Object, strings.Split(r.Field, ".")...)
@@ -167,7 +167,7 @@ func refuse(w http.ResponseWriter, status metav1.Status) {
 	_ = json.NewEncoder(w).Encode(status) // the client has gone
 }
 
-// Config returns a client configuration that the server answers within this process.
+// Config returns a client configuration for this server, in this process.
 func (s *Server) Config() *rest.Config { return &rest.Config{Host: "http://archive", Transport: s} }
 
 // RoundTrip answers a request; a watch lasts until its context ends.
@@ -181,7 +181,6 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: <-w.code, Header: w.header, Body: body, ContentLength: -1, Request: r}, nil
 }
 
-// response is the server's side of an answer.
 type response struct {
 	header http.Header
 	begun  bool

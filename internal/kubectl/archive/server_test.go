@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An object without a name, which no API server has, is refused where the file is read.
 func TestObjectsWithoutName(t *testing.T) {
 	resource := schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
 	for metadata, want := range map[string]int{`{"name":"a"}`: 200, `{"name":""}`: 500, `{}`: 500, `null`: 500, `{"name":7}`: 500} {
@@ -27,7 +26,7 @@ func TestObjectsWithoutName(t *testing.T) {
 	}
 }
 
-// A name that no API server accepts is refused: in a suggested command it could do harm in a shell.
+// An impossible name could do harm in a shell.
 func TestImpossibleNames(t *testing.T) {
 	for group, objects := range map[string]map[string]int{
 		"": {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle is kubectl moorage bundle: all facts that an answer to a report needs, in one file for a
-// reader without access to the cluster.
-//
-// Reads: everything that other commands read, without Secrets; logs and metrics of Moorage's pods. Decides:
-// nothing. Writes: a file of this machine.
+// Package bundle is kubectl moorage bundle: all facts for an answer to a report, in a local file for a
+// reader without access to the cluster. It reads what other commands read, without Secrets, and Moorage's
+// logs and metrics.
 package bundle
 
 import (
@@ -103,11 +101,10 @@ func (o options) run(ctx context.Context, b *command.Base) error {
 	return err
 }
 
-// resource selects objects of a resource: all, or by labels.
 type resource struct {
 	schema.GroupVersionResource
 	labels    string
-	namespace string // empty for all
+	namespace string // empty: all
 }
 
 func (r resource) path() string {
@@ -119,8 +116,8 @@ func (r resource) path() string {
 
 const pageSize = "500"
 
-// resources are read in this order. The tickets come first: a reservation that ends between the lists is
-// then still seen as the bound pod. Secrets are not read.
+// resources are in reading order. Tickets come first: a reservation that ends meanwhile is then seen as the
+// bound pod. No Secrets.
 func resources() []resource {
 	of := func(group, version string, names ...string) []resource {
 		var list []resource
@@ -151,27 +148,24 @@ func resources() []resource {
 	return list
 }
 
-// collector reads a cluster into an archive.
 type collector struct {
 	client rest.Interface
 	to     *archive.Writer
 	about  archive.About
-	// home is the namespace where Moorage is installed; pods are its own pods, with logs to read.
+	// home is Moorage's namespace; pods are its own, for their logs.
 	home string
-	// namespace is the command's: a resource that may not be listed in all namespaces is read there.
-	// narrowed says that this has happened.
+	// namespace is for resources that may not be listed in all. narrowed: that has happened.
 	namespace string
 	narrowed  bool
 	pods      []unstructured.Unstructured
 	tell      func(format string, args ...any)
-	// patience is how long a pod may take to answer, and answered how many bytes pods have answered in all.
+	// patience bounds a pod's answer in time; answered counts all pods' bytes.
 	patience time.Duration
 	answered int
 }
 
-// collect reads everything, and notes the API server's refusals. An error means that the archive can't be
-// written, or that nothing could be read. narrowed: something was read in the command line's namespace
-// only.
+// collect notes refusals. An error: nothing could be read, or the archive can't be written. narrowed:
+// something was read in the command's namespace only.
 func collect(ctx context.Context, c *cluster.Cluster, to io.Writer, o options, tell func(string, ...any)) (narrowed bool, err error) {
 	client := c.Kube.Discovery().RESTClient()
 	version, err := client.Get().SetHeader("Accept", "application/json").AbsPath("/version").DoRaw(ctx)
@@ -212,7 +206,7 @@ func (x *collector) everything(ctx context.Context) error {
 	return nil
 }
 
-// discovery reads the served groups, and the versions and resources of the groups that are read.
+// discovery reads the served groups, and the read groups' versions and resources.
 func (x *collector) discovery(ctx context.Context) error {
 	paths := []string{"/api", "/apis"}
 	for _, r := range resources() {
@@ -232,8 +226,7 @@ func (x *collector) discovery(ctx context.Context) error {
 	return nil
 }
 
-// unread notes a refused path, with the API server's message, and the namespace where it was read all the
-// same.
+// unread notes a refused path with the message, and the namespace read instead.
 func (x *collector) unread(from, in string, err error) {
 	status := metav1.Status{Message: err.Error(), Reason: metav1.StatusReasonUnknown, Code: 500}
 	var refused apierrors.APIStatus
@@ -252,7 +245,6 @@ func (x *collector) unread(from, in string, err error) {
 	}
 }
 
-// objects reads a resource into the archive, and returns the number of objects.
 func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	list, err := x.list(ctx, r)
 	if refused := err; apierrors.IsForbidden(err) && x.namespace != "" {
@@ -278,7 +270,7 @@ func (x *collector) objects(ctx context.Context, r resource) (int, error) {
 	return len(list.Items), x.to.Add(archive.ObjectsFile(r.GroupVersionResource), raw)
 }
 
-// list reads a resource page by page.
+// list reads page by page.
 func (x *collector) list(ctx context.Context, r resource) (*unstructured.UnstructuredList, error) {
 	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}}}
 	for next := ""; ; {
@@ -306,8 +298,8 @@ func (x *collector) list(ctx context.Context, r resource) (*unstructured.Unstruc
 	}
 }
 
-// writersMatter says whether a report depends on an object's managedFields: they name the writer of an
-// attachment and of a node's volumesAttached, and show a node's clock.
+// writersMatter: reports need managedFields for the writers of attachments and volumesAttached, and a
+// node's clock.
 func writersMatter(r resource) bool {
 	switch r.Group {
 	case "storage.k8s.io", v1alpha1.GroupName:
@@ -318,8 +310,7 @@ func writersMatter(r resource) bool {
 	return false
 }
 
-// take is an object in the archive's form: without possible secrets, and without parts that no report uses.
-// It remembers Moorage's own pods.
+// take removes possible secrets and unused parts, and remembers Moorage's pods.
 func (x *collector) take(r resource, o unstructured.Unstructured) unstructured.Unstructured {
 	archive.Redact(o.Object, facts.FlagsMatter(&o, x.home))
 	if !writersMatter(r) {
@@ -331,7 +322,7 @@ func (x *collector) take(r resource, o unstructured.Unstructured) unstructured.U
 	return o
 }
 
-// The logs are bounded: each in bytes and in time, and all together in bytes.
+// Bounds of each log, in bytes and time, and of all, in bytes.
 const (
 	maxLog      = 20 << 20
 	maxAll      = 200 << 20
@@ -340,7 +331,7 @@ const (
 
 var errFull = errors.New("the logs are larger together than a bundle takes")
 
-// answer adds a pod's answer; a larger answer is cut off at the bound, and noted.
+// answer cuts a long answer, and notes that.
 func (x *collector) answer(ctx context.Context, name string, request *rest.Request) error {
 	raw, err := x.bounded(ctx, request)
 	if err != nil {
@@ -369,7 +360,7 @@ func (x *collector) bounded(ctx context.Context, request *rest.Request) ([]byte,
 	return io.ReadAll(io.LimitReader(stream, maxLog+1))
 }
 
-// logs reads the logs of Moorage's own containers, also from before their last restart.
+// logs also reads those before the containers' last restart.
 func (x *collector) logs(ctx context.Context, o options) error {
 	if !o.logs {
 		return nil

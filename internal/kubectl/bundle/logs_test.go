@@ -28,7 +28,6 @@ func reading(t *testing.T, serve http.HandlerFunc) *collector {
 		about: archive.About{Failed: map[string]string{}}, tell: func(string, ...any) {}}
 }
 
-// A pod's endless answer is read up to the bound, and the file says so.
 func TestEndlessAnswer(t *testing.T) {
 	x := reading(t, func(w http.ResponseWriter, _ *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
@@ -45,7 +44,6 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// A silent pod is left out once patience has ended, and the next pod is read.
 func TestSilentAnswer(t *testing.T) {
 	x := reading(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/silent" {
@@ -64,7 +62,6 @@ func TestSilentAnswer(t *testing.T) {
 	}
 }
 
-// All answers together also have a bound.
 func TestManyAnswers(t *testing.T) {
 	asked := false
 	x := reading(t, func(http.ResponseWriter, *http.Request) { asked = true })

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster reads a cluster for kubectl moorage.
-//
-// Reads: the eleven kinds of the ledger, with lists or, to follow them, lists and watches; the API server's
-// clock, from its answers. Decides: only how to do without a kind. A kind that may not be listed is listed
-// in the command's namespace, where it has one, and else left out and named. Writes: nothing.
+// Package cluster reads a cluster for kubectl moorage: the ledger's eleven kinds, once or followed, and the
+// API server's clock. An unlistable kind is listed in the command's namespace, if it has one, else left out
+// and named. It writes nothing.
 package cluster
 
 import (
@@ -39,14 +37,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// Cluster is access to a cluster. Its methods are safe for parallel use.
+// Cluster is access to a cluster. Safe for parallel use.
 type Cluster struct {
 	Kube    kubernetes.Interface
 	Moorage client.Interface
 	Config  *rest.Config
-	// Namespace is from the command line, or from the kubeconfig's context.
+	// Namespace is the command line's, or the kubeconfig context's.
 	Namespace string
-	// Clock is the present time; by default the API server's, as far as its answers tell.
+	// Clock is the present time; by default the API server's, from its answers.
 	Clock func() time.Time
 	// File: a file answers instead of a cluster.
 	File bool
@@ -57,14 +55,13 @@ type Cluster struct {
 // OfMoorage selects the chart's objects.
 const OfMoorage = v1alpha1.LabelPartOf + "=" + v1alpha1.PartOf
 
-// For a command that a person runs the API server's own limits are enough; client-go's default of 5
-// requests a second would only make people wait.
+// The API server's own limits suffice: client-go's default of 5 a second only causes waits.
 const (
 	requestsPerSecond = 100
 	requestsAtOnce    = 200
 )
 
-// Connect makes the clients for a command that a person runs. It does not talk to the server yet.
+// Connect makes the clients for a person's command, without a request.
 func Connect(config *rest.Config, namespace, userAgent string) (*Cluster, error) {
 	c := &Cluster{Config: rest.CopyConfig(config), Namespace: namespace, skew: &skew{}}
 	c.Config.QPS, c.Config.Burst, c.Config.UserAgent = requestsPerSecond, requestsAtOnce, userAgent
@@ -85,10 +82,10 @@ func Connect(config *rest.Config, namespace, userAgent string) (*Cluster, error)
 	return c, nil
 }
 
-// skew is the difference of two clocks, in nanoseconds.
+// skew is in nanoseconds.
 type skew struct{ ahead atomic.Int64 }
 
-// tellable is the least difference that an HTTP date, in whole seconds, shows for certain.
+// tellable is the least difference that a date in whole seconds shows for certain.
 const tellable = 2 * time.Second
 
 func (s *skew) get() time.Duration { return time.Duration(s.ahead.Load()) }
@@ -109,7 +106,6 @@ type clock struct {
 	skew *skew
 }
 
-// RoundTrip passes a request on.
 func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := time.Now()
 	answer, err := c.next.RoundTrip(r)
@@ -123,12 +119,11 @@ func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var _ utilnet.RoundTripperWrapper = (*clock)(nil)
 
-// WrappedRoundTripper is the next round tripper: client-go looks for it to cancel requests, and otherwise
-// logs a warning for each.
+// WrappedRoundTripper is for client-go's cancelling, which otherwise logs a warning for each request.
 func (c *clock) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// Refused is the message of an API server's refusal. client-go does not decode the answer to a request
-// without a type, and calls it unknown: of a missing right only the status is left.
+// Refused is a refusal's message. client-go does not decode untyped requests' answers, and calls them
+// unknown: for a missing right only the status remains.
 func Refused(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) || status.Status().Message != "unknown" {
@@ -138,7 +133,7 @@ func Refused(err error) string {
 }
 
 type kind struct {
-	resource   string // plural and group, as kubectl auth can-i takes it
+	resource   string // for kubectl auth can-i: plural and group
 	namespaced bool
 	reader     func(c *Cluster, namespace string) reader
 }
@@ -164,8 +159,8 @@ func readerOf[L runtime.Object](c typed[L]) reader {
 	}
 }
 
-// kinds lists the ledger's kinds. The tickets come first: a reservation that ends between the lists is then
-// still seen as the bound pod.
+// kinds are the ledger's. Tickets come first: a reservation that ends meanwhile is then seen as the bound
+// pod.
 func kinds() []kind {
 	own, core, storage := v1alpha1.SchemeGroupVersion, corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion
 	return []kind{
@@ -190,8 +185,8 @@ func kinds() []kind {
 
 var nodeMountReport = v1alpha1.Resource(v1alpha1.ResourceNodeMountReports).String()
 
-// Read lists the cluster. Kinds that may not be listed are in the world's Unseen. An error means that the
-// API server can't be reached, or answers nothing at all.
+// Read lists the cluster. Unlistable kinds are in Unseen. An error means an unreachable or entirely silent
+// API server.
 func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	all := kinds()
 	results := make([]result, len(all))
@@ -227,8 +222,7 @@ func (c *Cluster) Read(ctx context.Context) (*facts.World, error) {
 	return w, nil
 }
 
-// Home is the namespace where Moorage is installed, by facts.Home: the default namespace where the
-// ClusterRoleBinding may not be read.
+// Home is Moorage's namespace, by facts.Home: the default without a readable ClusterRoleBinding.
 func (c *Cluster) Home(ctx context.Context) string {
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", v1alpha1.ControllerName).String()}
 	list, err := c.Kube.RbacV1().ClusterRoleBindings().List(ctx, options)
@@ -238,7 +232,6 @@ func (c *Cluster) Home(ctx context.Context) string {
 	return facts.Home(list.Items)
 }
 
-// result is a kind's list, or the reason that there is none.
 type result struct {
 	objects []runtime.Object
 	unseen  *facts.Unseen
@@ -265,11 +258,10 @@ func (c *Cluster) read(ctx context.Context, k kind) result {
 	return r
 }
 
-// MostNames bounds the names of a completion: more are of no use to a reader.
+// MostNames bounds a completion's names.
 const MostNames = 500
 
-// Names are the names of a resource's objects, in the command's namespace where it has one; none where they
-// can't be read.
+// Names are a resource's names, in the command's namespace if it has one; none if unreadable.
 func (c *Cluster) Names(ctx context.Context, resource string) []string {
 	for _, k := range kinds() {
 		if k.resource != resource {
@@ -282,7 +274,7 @@ func (c *Cluster) Names(ctx context.Context, resource string) []string {
 	return nil
 }
 
-// NamesOf are the names of the objects of a list.
+// NamesOf are the names in a list.
 func NamesOf(list runtime.Object) []string {
 	var names []string
 	_ = meta.EachListItem(list, func(o runtime.Object) error { // each is an object
@@ -292,7 +284,6 @@ func NamesOf(list runtime.Object) []string {
 	return names
 }
 
-// without describes a kind that can't be listed; nil for an error that ends the command.
 func without(k kind, err error) *facts.Unseen {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -303,7 +294,7 @@ func without(k kind, err error) *facts.Unseen {
 	return nil
 }
 
-// unread says why a kind could not be listed, and where to look if no API server was reached.
+// unread says why a kind could not be listed, and where to look without an API server.
 func unread(k kind, err error) error {
 	var network net.Error
 	if errors.As(err, &network) {
@@ -325,7 +316,7 @@ func list(ctx context.Context, r reader) ([]runtime.Object, error) {
 	return objects, nil
 }
 
-// slim takes the parts of an object away, in place, that no fact depends on.
+// slim removes, in place, what no fact needs.
 func slim(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		for i := range pod.ManagedFields {
@@ -335,8 +326,8 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// readLeases reads the components' Leases, and the nodes' Leases where a node is not ready: its advice
-// depends on whether its kubelet lives. Unreadable Leases are left out.
+// readLeases reads components' Leases, and those of nodes that are not ready: advice depends on a living
+// kubelet. Unreadable ones are left out.
 func (c *Cluster) readLeases(ctx context.Context, nodes []*corev1.Node) facts.Leases {
 	read := facts.Leases{At: c.Clock()}
 	components, err := c.leasesIn(ctx, metav1.NamespaceAll, fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease))
@@ -364,14 +355,13 @@ const maxSubjects = 64
 
 const maxEvents = 200
 
-// Object is an object with events to read.
 type Object struct {
 	Namespace string
 	UID       types.UID
 }
 
-// ReadEvidence reads the objects' events, which name causes other than a volume's. It leaves out unreadable
-// events, and says so.
+// ReadEvidence reads the objects' events: they name other causes. It leaves out unreadable events, and says
+// so.
 func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Object) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -398,7 +388,7 @@ func (c *Cluster) ReadEvidence(ctx context.Context, w *facts.World, objects []Ob
 	wait.Wait()
 }
 
-// PodAndClaims are a pod and its unbound claims: their events say why it does not start.
+// PodAndClaims are a pod and its unbound claims: their events explain its wait.
 func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {
 	list := []Object{{p.Namespace, p.UID}}
 	for _, v := range p.Spec.Volumes {
@@ -415,8 +405,8 @@ func PodAndClaims(w *facts.World, p *corev1.Pod) []Object {
 	return list
 }
 
-// Problem says why the API server is silent, within a time; empty when it answers, even with a refusal. Its
-// answer also sets the clock.
+// Problem says why the API server is silent within a time; empty: it answers, even with a refusal. Its
+// answer sets the clock.
 func (c *Cluster) Problem(ctx context.Context, within time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

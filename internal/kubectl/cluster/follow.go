@@ -16,20 +16,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// settle is how long changes are gathered before they are reported: an attach changes half a dozen objects
-// within it. In a large cluster the pause is idle times the time of taking the cluster in: following must
-// not keep a core busy.
+// settle is how long changes are gathered: an attach changes half a dozen objects meanwhile. In a large
+// cluster the pause is idle times the reading time, to keep the core free.
 const (
 	settle = 200 * time.Millisecond
 	idle   = 4
 )
 
-// leasesAgain is how often Leases are read again while a cluster is followed, and see is called
-// without a change: each Lease is written every few seconds, but the holders change rarely.
+// leasesAgain is the interval for Leases, with a call of see: they are written every few seconds, but
+// holders change rarely.
 const leasesAgain = 15 * time.Second
 
-// Follow calls see with the present cluster, and again after every change, at most five times a second,
-// until ctx ends or see returns an error. It leaves out the same kinds as Read.
+// Follow calls see with the present cluster and after every change, at most five times a second, until ctx
+// ends or see fails. It leaves out kinds like Read.
 func (c *Cluster) Follow(ctx context.Context, see func(*facts.World) error) error {
 	first, err := c.Read(ctx)
 	if err != nil {
@@ -111,7 +110,7 @@ func unseenOf(w *facts.World) []facts.Unseen {
 	return append(slices.Clone(w.Unseen), *w.WordsUnseen)
 }
 
-// scope is the namespace where a kind can be seen; false for none.
+// scope is the namespace where a kind is visible; false: none.
 func scope(k kind, unseen []facts.Unseen) (string, bool) {
 	for _, u := range unseen {
 		if u.Resource == k.resource {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command has the common parts of the commands of kubectl moorage: flags, streams, exit codes, and
-// the completion of names.
+// Package command has the common parts of kubectl moorage's commands.
 package command
 
 import (
@@ -29,21 +28,20 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// Base is the common part of every command.
+// Base is every command's common part.
 type Base struct {
-	// Flags are kubectl's own: --kubeconfig, --context, -n and so on.
+	// Flags are kubectl's own, such as --kubeconfig and -n.
 	Flags *Flags
-	// Streams are the terminal's, or a test's. Their output passes through screen.Visible.
+	// Streams are the terminal's, or a test's. Output passes through screen.Visible.
 	Streams   genericiooptions.IOStreams
 	UserAgent string
-	// Now replaces the API server's clock where a test needs a fixed one.
+	// Now replaces the API server's clock in tests.
 	Now func() time.Time
-	// Set replaces the style that suits the output stream.
+	// Set replaces the output stream's style.
 	Set *screen.Style
 }
 
-// Connect makes the clients that the flags ask for: of a cluster, or of a file that answers instead, with
-// the file's time as the clock.
+// Connect makes the flags' clients: of a cluster, or of a file, with its time as the clock.
 func (b *Base) Connect() (*cluster.Cluster, error) {
 	if b.Flags.Bundle != "" {
 		a, err := archive.Open(b.Flags.Bundle)
@@ -77,12 +75,12 @@ func (b *Base) Style() screen.Style {
 	return s
 }
 
-// Plain is the style of text for a page or a file, with suggested commands for the same cluster or file.
+// Plain is the style for a page or a file; its commands name the same source.
 func (b *Base) Plain() screen.Style {
 	return screen.Style{Bundle: b.Flags.Bundle, Flags: b.Flags.Named()}
 }
 
-// Say prints a sentence for people, wrapped to the line.
+// Say prints a wrapped sentence.
 func (b *Base) Say(w io.Writer, format string, args ...any) error {
 	_, err := fmt.Fprintln(w, b.Style().Wrap(fmt.Sprintf(format, args...), 0))
 	return err
@@ -101,8 +99,7 @@ func (b *Base) Read(ctx context.Context) (*cluster.Cluster, *facts.World, error)
 	return c, w, nil
 }
 
-// ExitError ends the program with a code of its own. An error without a message ends it silently: the
-// message is already printed.
+// ExitError ends the program with its own code; without a message, silently.
 type ExitError struct {
 	Code    int
 	Message string
@@ -112,11 +109,11 @@ type ExitError struct {
 func (e *ExitError) Error() string { return e.Message }
 
 const (
-	ExitFailed   = 1 // the command could not do its work
-	ExitFindings = 2 // doctor has found something; a request was refused
+	ExitFailed   = 1 // the command failed
+	ExitFindings = 2 // a doctor's finding, or a refused request
 )
 
-// Exit prints an error as kubectl does, and returns the exit code for it.
+// Exit prints an error as kubectl does, and returns its exit code.
 func (b *Base) Exit(err error) int {
 	var exit *ExitError
 	var status apierrors.APIStatus
@@ -129,8 +126,8 @@ func (b *Base) Exit(err error) int {
 		}
 		return exit.Code
 	case errors.Is(err, context.Canceled):
-		return ExitFailed // Ctrl-C: the user knows
-	case errors.As(err, &status) && b.Flags.Bundle != "": // there is no server
+		return ExitFailed // Ctrl-C
+	case errors.As(err, &status) && b.Flags.Bundle != "": // no server
 		fmt.Fprintf(b.Streams.ErrOut, "error: %s: %s\n", b.Flags.Bundle, err)
 	case errors.As(err, &status):
 		fmt.Fprintf(b.Streams.ErrOut, "Error from server (%s): %s\n", status.Status().Reason, b.Style().Linked(err.Error()))
@@ -140,7 +137,7 @@ func (b *Base) Exit(err error) int {
 	return ExitFailed
 }
 
-// completionPatience is for how long a shell waits for names after Tab.
+// completionPatience is a shell's wait for names after Tab.
 const completionPatience = 3 * time.Second
 
 // Complete returns a cobra completion with names from the cluster.
@@ -162,14 +159,14 @@ func (b *Base) Complete(names func(ctx context.Context, c *cluster.Cluster, args
 	}
 }
 
-// NotFoundError is the error for an object that does not exist.
+// NotFoundError means that an object does not exist.
 type NotFoundError struct{ Message string }
 
 // Error returns the message.
 func (e *NotFoundError) Error() string { return e.Message }
 
-// Missing is the error for an object that was not in the lists: a NotFoundError where it does not exist,
-// and another error where it may not be read. namespace is empty for cluster-wide objects.
+// Missing is the error for an unlisted object: a NotFoundError if it does not exist, another if it may not
+// be read. namespace may be empty.
 func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	for _, u := range unseen {
 		if u.Resource == resource && (u.Namespace == "" || u.Namespace != namespace) {
@@ -183,8 +180,8 @@ func Missing(unseen []facts.Unseen, resource, namespace, name string) error {
 	return &NotFoundError{message}
 }
 
-// UnreadTicket is the error for a ticket that may not be read, even if it does not exist; nil where the
-// tickets of its namespace are seen, or are not served at all.
+// UnreadTicket is the error for a ticket that may not be read, existing or not; nil if its namespace's
+// tickets are seen, or not served.
 func UnreadTicket(w *facts.World, namespace, name string) error {
 	err := Missing(w.Unseen, v1alpha1.Resource(v1alpha1.ResourceVolumeTickets).String(), namespace, name)
 	if missing := (*NotFoundError)(nil); errors.As(err, &missing) || !w.Served() {
@@ -193,7 +190,7 @@ func UnreadTicket(w *facts.World, namespace, name string) error {
 	return err
 }
 
-// NoNamespace says that a namespace does not exist; empty where it exists, or that is unknown.
+// NoNamespace says that a namespace does not exist; empty: it exists, or that is unknown.
 func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) string {
 	if namespace == "" {
 		return ""
@@ -206,7 +203,7 @@ func NoNamespace(ctx context.Context, c *cluster.Cluster, namespace string) stri
 	return fmt.Sprintf("namespace %q not found", namespace)
 }
 
-// Inside is the flag for a namespace in a command; empty without a namespace.
+// Inside is the namespace's flag in a command; or empty.
 func Inside(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -214,7 +211,7 @@ func Inside(namespace string) string {
 	return " -n " + namespace
 }
 
-// One takes exactly one name: otherwise the error shows what to type.
+// One takes exactly one name; else the error shows what to type.
 func One(what, usage string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch len(args) {
@@ -227,13 +224,12 @@ func One(what, usage string) cobra.PositionalArgs {
 	}
 }
 
-// Names are a resource's names in every command's completion, in the namespace where it has one. An error
-// gives no names: a shell can't show it.
+// Names completes a resource's names, in the namespace if it has one. After an error there are none.
 func Names(resource string) func(context.Context, *cluster.Cluster, []string) []string {
 	return func(ctx context.Context, c *cluster.Cluster, _ []string) []string { return c.Names(ctx, resource) }
 }
 
-// Namespaces are the namespaces.
+// Namespaces completes namespaces.
 func Namespaces(ctx context.Context, c *cluster.Cluster, _ []string) []string {
 	list, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: cluster.MostNames})
 	if err != nil {
@@ -242,10 +238,9 @@ func Namespaces(ctx context.Context, c *cluster.Cluster, _ []string) []string {
 	return cluster.NamesOf(list)
 }
 
-// Failed wraps the error of an attempt and, where the right to it is missing, says how to ask for it. right
-// is the argument of kubectl auth can-i, such as "create volumetickets.moorage.dev -n shop". A quota or an
-// admission policy also forbids; only for a missing right the message names the user's forbidden verb
-// (apiserver, endpoints/filters/authorization.go).
+// Failed wraps an error and, for a missing right, says how to ask for it. right is kubectl auth can-i's
+// argument, such as "create volumetickets.moorage.dev -n shop". A quota or policy also forbids, but only a
+// missing right names the user's forbidden verb (apiserver, endpoints/filters/authorization.go).
 func Failed(what, right string, err error) error {
 	verb, _, _ := strings.Cut(right, " ")
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource") {
@@ -254,10 +249,10 @@ func Failed(what, right string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// longestTTL is the longest time that the API server takes for a ticket: the maximum of spec.ttlSeconds.
+// longestTTL is the maximum of spec.ttlSeconds.
 const longestTTL = 2592000 * time.Second
 
-// CheckTTL checks the time of the flag --ttl for a ticket, which is written in whole seconds.
+// CheckTTL checks --ttl, which is written in whole seconds.
 func CheckTTL(ttl time.Duration) error {
 	switch {
 	case ttl < time.Second:
@@ -268,8 +263,8 @@ func CheckTTL(ttl time.Duration) error {
 	return nil
 }
 
-// WriteWhole writes a file that only its owner may read, under its name once it is whole. It writes into a
-// device or a pipe with that name, and does not replace it.
+// WriteWhole writes a file for its owner only, and names it when whole. It writes into an existing device
+// or pipe.
 func WriteWhole(name string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		to, err := os.OpenFile(name, os.O_WRONLY, 0)

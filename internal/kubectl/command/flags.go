@@ -19,17 +19,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// ErrNoCluster says that neither a kubeconfig nor a flag names a cluster.
+// ErrNoCluster: neither a kubeconfig nor a flag names a cluster.
 var ErrNoCluster = errors.New("no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG, or a server with --server")
 
-// Flags are kubectl's flags for the cluster, the user and the namespace. They are client-go's own:
-// cli-runtime's link kustomize and text/template into the program, which doubles its size.
+// Flags are client-go's for cluster, user and namespace. cli-runtime's link kustomize and text/template,
+// which doubles the program's size.
 type Flags struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
-	// Bundle is a file of kubectl moorage bundle that answers instead of a cluster.
+	// Bundle is a file of kubectl moorage bundle, instead of a cluster.
 	Bundle string
-	// Server replaces a kubeconfig's server in tests; it is no flag.
+	// Server replaces the server in tests; it is no flag.
 	Server   string
 	set      *pflag.FlagSet
 	Warnings io.Writer
@@ -40,7 +40,7 @@ func NewFlags(warnings io.Writer) *Flags {
 	return &Flags{rules: clientcmd.NewDefaultClientConfigLoadingRules(), Warnings: warnings}
 }
 
-// AddFlags adds the flags to a command's.
+// AddFlags adds the flags to a set.
 func (f *Flags) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&f.rules.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use for CLI requests")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
@@ -55,10 +55,10 @@ func (f *Flags) Namespace() string {
 	return cmp.Or(f.overrides.Context.Namespace, metav1.NamespaceDefault)
 }
 
-// Chosen is the namespace of -n; empty without -n.
+// Chosen is -n's namespace; or empty.
 func (f *Flags) Chosen() string { return f.overrides.Context.Namespace }
 
-// Named are the user's flags for the cluster, as a shell takes them, without secrets.
+// Named are the user's cluster flags for a shell, without secrets.
 func (f *Flags) Named() string {
 	var parts []string
 	for _, name := range []string{
@@ -74,7 +74,7 @@ func (f *Flags) Named() string {
 	return strings.Join(parts, " ")
 }
 
-// Config is the flags' client configuration, and the namespace. The error describes the kubeconfig's fault.
+// Config is the flags' client configuration and namespace. The error describes the kubeconfig's fault.
 func (f *Flags) Config() (*rest.Config, string, error) {
 	rules, overrides := *f.rules, f.overrides
 	if f.Server != "" {
@@ -98,7 +98,7 @@ func (f *Flags) Config() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// NewOptionsCommand makes the command that lists the flags of all commands, as kubectl options does.
+// NewOptionsCommand lists all commands' flags, as kubectl options does.
 func NewOptionsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "options", Short: "List the flags of all commands, such as -n and --context",
@@ -110,8 +110,7 @@ func NewOptionsCommand() *cobra.Command {
 	}
 }
 
-// Help prints the help of a command and its subcommands in the width of a style; the root's help fits a
-// screen.
+// Help prints a command's help in a style's width; the root's fits a screen.
 func Help(root *cobra.Command, style func() screen.Style) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { return usage(cmd.OutOrStderr(), cmd, style()) })
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// The time of a ticket is refused where the API server would refuse it, and the message names the limit.
 func TestCheckTTL(t *testing.T) {
 	for ttl, says := range map[time.Duration]string{
 		0: "a second or more", time.Second - 1: "a second or more", -time.Hour: "a second or more",

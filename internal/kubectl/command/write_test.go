@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// A pipe or a device is written to, and not replaced by a file with its name.
 func TestWriteToAPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

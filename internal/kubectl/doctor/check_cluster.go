@@ -27,17 +27,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// quickTick is a status interval that is no worse than the rest of the path.
+// quickTick is a status interval no worse than the rest of the path.
 const quickTick = 2 * time.Second
 
-// lowerTick is how to lower the interval. A kubelet checks its status at each tick and writes a change: a
-// lower nodeStatusUpdateFrequency costs writes only where something changes. Without an explicit
-// nodeStatusReportFrequency, that setting follows it (kubelet's v1beta1/defaults.go), and every node would
-// report all the time.
+// lowerTick: a kubelet writes only changes at each tick, so a lower nodeStatusUpdateFrequency costs little.
+// Without an explicit nodeStatusReportFrequency, that follows it (kubelet's v1beta1/defaults.go), and every
+// node reports all the time.
 const lowerTick = "In the kubelets' configuration: nodeStatusUpdateFrequency: 1s, and with it nodeStatusReportFrequency: 5m, which would otherwise follow it."
 
-// checkKubelets looks for the largest avoidable latency: a volume is mounted, and let go of, only at a
-// kubelet's next status report.
+// checkKubelets looks for the largest avoidable latency: a kubelet's next status report.
 func checkKubelets(e *Evidence) []Finding {
 	var list []Finding
 	var slow, busy, unmanaged []string
@@ -80,12 +78,11 @@ func checkKubelets(e *Evidence) []Finding {
 	return list
 }
 
-// isFenced says whether a condition of a Node means that its machine writes no more.
+// isFenced: the condition means that the machine writes no more.
 func isFenced(c corev1.NodeCondition) bool {
 	return strings.HasPrefix(string(c.Type), v1alpha1.FencedConditionPrefix) && c.Status == corev1.ConditionTrue
 }
 
-// checkIncidents finds nodes, not ready or gone, that pods or tickets wait for.
 func checkIncidents(e *Evidence) []Finding {
 	waits := behind(e.World)
 	if len(waits) == 0 {
@@ -103,7 +100,6 @@ func checkIncidents(e *Evidence) []Finding {
 	return list
 }
 
-// behind are the pods and tickets that wait for each node that is not ready, or gone.
 func behind(w *facts.World) map[string][]string {
 	list := map[string][]string{}
 	for _, wait := range w.ListWaits() {
@@ -138,7 +134,6 @@ func claimed(w *facts.World, id ledger.VolumeID) string {
 	return ""
 }
 
-// checkAttachPolicies finds AttachPolicies that do nothing, or leave a node without a slot.
 func checkAttachPolicies(e *Evidence) []Finding {
 	var list []Finding
 	for _, p := range e.World.Policies {
@@ -163,7 +158,6 @@ func checkAttachPolicies(e *Evidence) []Finding {
 	return list
 }
 
-// sharedMachines finds nodes that report the same systemUUID, as cloned machines do.
 func sharedMachines(e *Evidence) []Finding {
 	nodes := map[string][]string{}
 	for _, n := range e.World.Nodes {
@@ -207,7 +201,7 @@ func checkAttachers(e *Evidence) []Finding {
 	return list
 }
 
-// stockChecks are for a cluster without Moorage: they show what Moorage would change there.
+// stockChecks show what Moorage would change in a cluster without it.
 func stockChecks() []check {
 	return []check{
 		{name: "slots", find: checkSlots, world: true},
@@ -221,7 +215,7 @@ func readStock(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.Deployments, metav1.ListOptions{}, c.Kube.AppsV1().Deployments(metav1.NamespaceAll).List, func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items })
 }
 
-// checkRollouts finds Deployments that make a new pod beside the old one, with a claim for one node only.
+// checkRollouts finds Deployments that make a new pod beside the old one, with a one-node claim.
 func checkRollouts(e *Evidence) []Finding {
 	if e.Deployments.Err != nil {
 		return unchecked("deployments.apps", e.Deployments.Err)
@@ -262,8 +256,7 @@ func ofOneNode(c *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// checkTaints finds Ready nodes that are still marked, or still have mounts, from a time when they were not
-// Ready.
+// checkTaints finds Ready nodes with marks or mounts from when they were not Ready.
 func checkTaints(e *Evidence) []Finding {
 	var list []Finding
 	for _, mark := range []struct {
@@ -302,8 +295,7 @@ func checkTaints(e *Evidence) []Finding {
 	return list
 }
 
-// checkSlots looks at the number of volumes that nodes take. Where a driver states none, or no slot is left,
-// a pod can hang at its node.
+// checkSlots: without a stated limit or a free slot, a pod can hang at its node.
 func checkSlots(e *Evidence) []Finding {
 	unlimited, missing := map[string][]string{}, map[string][]string{}
 	var near []string
@@ -349,8 +341,8 @@ func checkSlots(e *Evidence) []Finding {
 	return list
 }
 
-// checkNodeMountReports looks at moorage-node: nodes without its report of today, and the leftovers that it
-// reports. Volumes that the kubelet lists are about to be staged or taken down, and don't count.
+// checkNodeMountReports finds nodes without moorage-node's report of today, and reported leftovers. Volumes
+// that the kubelet lists don't count: they are about to be staged or taken down.
 func checkNodeMountReports(e *Evidence) []Finding {
 	if e.Agents.Err != nil {
 		return unchecked("daemonsets.apps", e.Agents.Err)
@@ -385,8 +377,7 @@ func checkNodeMountReports(e *Evidence) []Finding {
 	return list
 }
 
-// requiredWords finds nodes with drivers and without moorage-node's report, where no volume leaves a node
-// without it.
+// requiredWords finds nodes with drivers, without the report that volumes need to leave.
 func requiredWords(e *Evidence) []Finding {
 	if !e.World.ReportRequired() {
 		return nil
@@ -425,8 +416,7 @@ func ofWord(node string, word *facts.NodeWord) []Finding {
 	return list
 }
 
-// checkWaits lists volumes that should have left or reached a node long ago, and tickets that have waited
-// for long. Volumes at a node with the same reason share a finding.
+// checkWaits lists long waits. Volumes at a node with the same reason share a finding.
 func checkWaits(e *Evidence) []Finding {
 	incidents, groups, order := behind(e.World), map[string][]facts.Volume{}, []string{}
 	for _, v := range e.World.ListVolumes("") {
@@ -464,8 +454,7 @@ func checkWaits(e *Evidence) []Finding {
 	return list
 }
 
-// checkFencing finds nodes that report the same machine, and names the drivers without an AttachPolicy that
-// says what frees the volumes of a dead node.
+// checkFencing finds shared machines, and drivers without an AttachPolicy about a dead node's volumes.
 func checkFencing(e *Evidence) []Finding {
 	list := sharedMachines(e)
 	if e.World.Arbiter.Cooperative {
@@ -486,7 +475,7 @@ func checkFencing(e *Evidence) []Finding {
 		"drivers of which no AttachPolicy says whether their detach takes a dead node's access away: %d. With unpublishFences: true their volumes leave a dead node with proof, when the cloud says that it is off, or after forceDetach.afterUnreachable; without it they wait for a person, or for a time that proves nothing", len(silent)))
 }
 
-// saysWhatFences says whether a policy for all of a driver's volumes names the evidence that a dead node
+// saysWhatFences: the policy covers all the driver's volumes, and names the evidence that a dead node
 // writes no more.
 func saysWhatFences(p *v1alpha1.AttachPolicy, driver string) bool {
 	force := p.Spec.ForceDetach

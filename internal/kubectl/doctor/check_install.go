@@ -23,7 +23,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// needed are the group versions, with their resources, that Moorage can't work without.
 func needed() map[string][]string {
 	return map[string][]string{
 		v1alpha1.SchemeGroupVersion.String(): {v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies},
@@ -61,7 +60,6 @@ func checkAPI(e *Evidence) []Finding {
 	return list
 }
 
-// checkRights names the objects that the user of doctor may not read.
 func checkRights(e *Evidence) []Finding {
 	var missing []string
 	message := ""
@@ -83,7 +81,7 @@ func (e *Evidence) lease(name string) *coordinationv1.Lease {
 	return facts.Lease(e.Leases.Items, name, facts.Home(e.RoleBinds.Items))
 }
 
-// lapsed says for how long a Lease has been over; zero while a component leads.
+// lapsed is how long a Lease has been over; zero while a component leads.
 func (e *Evidence) lapsed(l *coordinationv1.Lease) time.Duration { return facts.Lapsed(l, e.now()) }
 
 func checkController(e *Evidence) []Finding {
@@ -101,7 +99,7 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 	l := e.lease(name)
 	logs := "`kubectl get deployments,pods -A -l app.kubernetes.io/part-of=moorage`. With 0 replicas, scale " + name + " up; else see its logs."
 	if l == nil && e.RoleBinds.Err != nil {
-		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err) // its namespace is not known
+		return unchecked("clusterrolebindings.rbac.authorization.k8s.io", e.RoleBinds.Err) // unknown namespace
 	}
 	if l == nil {
 		return []Finding{found(Error, "there is no Lease "+name, logs, "%s has never led in this cluster. %s", name, consequence)}
@@ -112,7 +110,7 @@ func (e *Evidence) checkLeader(name, consequence string) []Finding {
 	}
 	evidence := fmt.Sprintf("Lease %s/%s, held by %q, renewed %s", l.Namespace, l.Name, who, renewed(l))
 	late := e.lapsed(l)
-	if who == "" && l.Spec.RenewTime != nil { // given up with this renewal
+	if who == "" && l.Spec.RenewTime != nil { // given up by this renewal
 		late = e.now().Sub(l.Spec.RenewTime.Time)
 	}
 	if late > 0 || who == "" {
@@ -131,25 +129,22 @@ func renewed(l *coordinationv1.Lease) string {
 // guardPolicy lets only the controller write volumesAttached in Standalone mode.
 const guardPolicy = "moorage-volumes-attached"
 
-// The modes, as users name them. The label of the controller's Lease has them in lower case.
+// Modes for users. The controller's Lease label has lower case.
 const (
 	standaloneMode  = "Standalone"
 	cooperativeMode = "Cooperative"
 )
 
 // modes decide which component attaches: the installed mode, by the controller's pods (empty: none seen);
-// the mode of the last leading controller; whether it leads now; and whether the policy on volumesAttached
-// is there and bound.
+// the last leader's mode; whether it leads now; whether the policy on volumesAttached is bound.
 type modes struct {
 	installed, led       string
 	leads, policy, bound bool
-	// release is the namespace of the binding's release, and here is the namespace of the controller's
-	// Lease; empty if not known.
+	// release is the binding's release, here the controller's Lease: namespaces, empty if unknown.
 	release, here string
 }
 
-// checkMode reports the cluster's mode, whether the binding of the policy on volumesAttached fits it, and
-// the next step.
+// checkMode reports the mode, the binding's fit, and the next step.
 func checkMode(e *Evidence) []Finding {
 	for what, err := range map[string]error{
 		"validatingadmissionpolicies.admissionregistration.k8s.io":       e.Policies.Err,
@@ -204,8 +199,7 @@ func (e *Evidence) installedMode() string {
 	return ""
 }
 
-// guarded says whether only Moorage's controller may write volumesAttached: a binding without its policy
-// has no effect.
+// guarded: only Moorage's controller may write volumesAttached. A binding without a policy has no effect.
 func (e *Evidence) guarded() bool { return e.policy(guardPolicy) != nil && e.denies(guardPolicy) }
 
 func (e *Evidence) binding(policy string) *admissionv1.ValidatingAdmissionPolicyBinding {
@@ -268,7 +262,7 @@ func checkWebhook(e *Evidence) []Finding {
 		if hook.FailurePolicy != nil && *hook.FailurePolicy == admissionv1.Fail {
 			list = append(list, found(Info, hook.Name+": failurePolicy Fail", "", "pods with volumes can't be created while the webhook is down"))
 		}
-		if service := hook.ClientConfig.Service; service != nil { // an answer at a URL is the probe's finding
+		if service := hook.ClientConfig.Service; service != nil { // the probe tests an answer at a URL
 			list = append(list, e.endpoints(service)...)
 		}
 	}
@@ -305,7 +299,7 @@ func (e *Evidence) ready(namespace, service string) int {
 	return count
 }
 
-// webhookFails says whether the API server refuses a pod because it could not call Moorage's webhook.
+// webhookFails: the API server refused a pod because it could not call Moorage's webhook.
 func (e *Evidence) webhookFails(err error) bool {
 	config := e.webhook()
 	return config != nil && slices.ContainsFunc(config.Webhooks, func(hook admissionv1.MutatingWebhook) bool {
@@ -313,8 +307,7 @@ func (e *Evidence) webhookFails(err error) bool {
 	})
 }
 
-// checkProbe reports the result of a pod's creation as a dry run: whether the API server has called the
-// webhook and trusted it.
+// checkProbe reports a pod's dry run: has the API server called the webhook and trusted it?
 func checkProbe(e *Evidence) []Finding {
 	p := e.Probe
 	switch {
@@ -334,8 +327,8 @@ func checkProbe(e *Evidence) []Finding {
 		Evidence: fmt.Sprintf("a dry run of a pod in namespace %s was stamped, schedulerName %s", p.Namespace, p.Scheduler)}}
 }
 
-// checkOptedIn finds pods with claims in opted-in namespaces that Moorage does not schedule: they were made
-// before, or while the webhook was down.
+// checkOptedIn finds pods with claims in opted-in namespaces that Moorage does not schedule: older ones, or
+// the webhook was down.
 func checkOptedIn(e *Evidence) []Finding {
 	if e.Namespaces.Err != nil {
 		return unchecked("namespaces", e.Namespaces.Err)
@@ -382,12 +375,11 @@ func some(names []string) string {
 	return facts.Some(names, 5)
 }
 
-// renewalGrace is how long a renewal may be overdue before it is a finding: cert-manager tries again after
-// an hour at the latest.
+// renewalGrace: cert-manager tries again after an hour at the latest.
 const renewalGrace = 2 * time.Hour
 
-// policies are the ValidatingAdmissionPolicies of every installation, with the danger without each.
-// guardPolicy belongs to Standalone: the check of the mode looks at it.
+// policies are every installation's ValidatingAdmissionPolicies, with the danger without each; guardPolicy
+// is checkMode's.
 func policies() map[string]string {
 	return map[string]string{
 		"moorage-tickets":            "tickets of any type and for other people's volumes are let in, and grants can be forged",
@@ -400,8 +392,7 @@ func policies() map[string]string {
 
 const policyFix = "Install the chart with policies.enabled=true."
 
-// checkPolicies checks that forbidden writes are refused: the policies are there, understood by the API
-// server, and bound with Deny.
+// checkPolicies: the policies exist, are understood, and are bound with Deny.
 func checkPolicies(e *Evidence) []Finding {
 	if e.Policies.Err != nil {
 		return unchecked("validatingadmissionpolicies.admissionregistration.k8s.io", e.Policies.Err)
@@ -411,7 +402,7 @@ func checkPolicies(e *Evidence) []Finding {
 	}
 	var list []Finding
 	for _, name := range sortedKeys(policies()) {
-		// The chart has the policy about moorage-node only where moorage-node runs.
+		// The chart has moorage-node's policy only with moorage-node.
 		idle := name == "moorage-node-mount-reports" && e.Agents.Err == nil && len(e.Agents.Items) == 0
 		if e.policy(name) == nil && !idle {
 			list = append(list, found(Warning, "there is no ValidatingAdmissionPolicy "+name, policyFix, "policy %s is missing: %s", name, policies()[name]))
@@ -457,8 +448,8 @@ func argumentsOf(p *corev1.Pod) []string {
 	return list
 }
 
-// checkCertificate looks at the renewal of the certificates of Moorage's servers, by cert-manager or the
-// chart's CronJob. The certificates themselves are in Secrets, which doctor does not read.
+// checkCertificate looks at the renewal, by cert-manager or the chart's CronJob. The certificates are in
+// Secrets, which doctor does not read.
 func checkCertificate(e *Evidence) []Finding {
 	if e.Certificates.Err != nil {
 		return unchecked("certificates.cert-manager.io", e.Certificates.Err)

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor is kubectl moorage doctor: it checks the setup of Moorage and of the parts that it depends
-// on.
-//
-// Reads: all objects of the ledger; the API server's discovery; webhook configurations, admission policies
-// and their bindings, the bindings of roles, Leases, EndpointSlices, cert-manager's Certificates and the
-// chart's CronJobs and DaemonSets; the kubelets' configz. Decides: checks lists the checks, each a pure
-// function of the Evidence. Writes: nothing; with --probe it
-// creates a pod as a dry run, which the API server does not keep, to have the webhook called.
+// Package doctor is kubectl moorage doctor: it checks the setup of Moorage and its surroundings. Each check
+// is a pure function of the Evidence. It writes nothing; --probe creates a pod as a dry run.
 //
 // An unreadable object is a finding of its own, and never makes a check pass.
 package doctor
@@ -83,8 +77,8 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// Examine makes every check of a cluster. With probe it also creates a pod as a dry run, if that is
-// allowed. An error means that the cluster could not be examined.
+// Examine makes every check; probe also creates a pod as a dry run, if allowed. An error means that the
+// cluster could not be examined.
 func Examine(ctx context.Context, c *cluster.Cluster, probe bool) (Report, error) {
 	e, err := gather(ctx, c, probe)
 	if err != nil {
@@ -111,16 +105,15 @@ func findings(r Report) []screen.Finding {
 	return list
 }
 
-// check is a question with a name. It returns nothing when it does not apply.
+// check returns nothing when it does not apply.
 type check struct {
 	name string
 	find func(*Evidence) []Finding
-	// world: it depends on the ledger's objects, and a good answer means nothing while some are missing.
+	// world: it depends on the ledger's objects; if some are missing, a good answer means nothing.
 	world bool
 }
 
-// checks lists them in the order of a reader's questions: whether Moorage is there, whether it runs,
-// whether it works well.
+// checks are in a reader's order: is Moorage there, does it run, does it work well?
 func checks() []check {
 	return []check{
 		{name: "incidents", find: checkIncidents, world: true},
@@ -146,8 +139,8 @@ func checks() []check {
 	}
 }
 
-// absent says whether only Moorage's CRDs and Leases are in the cluster, which an uninstall keeps: no role
-// and no leader. A leftover webhook or policy does not count as absent: a check has to name it.
+// absent: only what an uninstall keeps is there, the CRDs and Leases. A leftover webhook or policy does not
+// count as absent: a check has to name it.
 func (e *Evidence) absent() bool {
 	missing := 0
 	for _, u := range e.World.Unseen {
@@ -203,15 +196,15 @@ func checkNames() []string {
 	return slices.Clip(names)
 }
 
-// Severity is how bad a finding is.
+// Severity is a finding's weight.
 type Severity string
 
 const (
 	OK      Severity = "OK"
-	Info    Severity = "Info"    // worth knowing; nothing to do
-	Unknown Severity = "Unknown" // could not be checked
-	Warning Severity = "Warning" // works, but not as well as it could
-	Error   Severity = "Error"   // does not work, or may do harm
+	Info    Severity = "Info"    // nothing to do
+	Unknown Severity = "Unknown" // unchecked
+	Warning Severity = "Warning" // works, but could be better
+	Error   Severity = "Error"   // broken, or may do harm
 )
 
 func (s Severity) rank() int { return slices.Index([]Severity{OK, Info, Unknown, Warning, Error}, s) }
@@ -231,7 +224,7 @@ type Report struct {
 	Worst    Severity  `json:"worst"`
 }
 
-// newReport puts the worst first, in the order of the checks among equals.
+// newReport puts the worst first; equals keep their order.
 func newReport(findings []Finding) Report {
 	r := Report{Findings: findings, Worst: OK}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return b.Severity.rank() - a.Severity.rank() })

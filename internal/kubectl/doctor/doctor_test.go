@@ -30,7 +30,6 @@ import (
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// issued is a Certificate that cert-manager issued for a time, and means to renew after two thirds of it.
 func issued(from, to time.Time) certmanagerv1.Certificate {
 	c := certmanagerv1.Certificate{ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-webhook", UID: "certificate"}}
 	c.Status.NotAfter, c.Status.RenewalTime = &metav1.Time{Time: to}, &metav1.Time{Time: from.Add(to.Sub(from) * 2 / 3)}
@@ -70,10 +69,9 @@ func small() facts.Objects {
 	}
 }
 
-// butLast leaves out the last of the policies or bindings, which is about volumesAttached.
+// The last policy or binding is about volumesAttached.
 func butLast[T any](list []T) []T { return list[:len(list)-1] }
 
-// everything is the discovery of an API server that serves all needed kinds.
 func everything() served.Resources {
 	all := served.Resources{}
 	for group, resources := range needed() {
@@ -135,7 +133,6 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// Each fault is found by its check, with its severity, possible evidence, and the remedy.
 func TestFindings(t *testing.T) {
 	denied := errors.New("forbidden")
 	seen := possible(t)
@@ -593,14 +590,12 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// forgets has the node report an attached volume that no pod's folder names.
 func forgets(o *facts.Objects) {
 	o.PersistentVolumes, o.Attachments = []*corev1.PersistentVolume{volume("vol-1")}, []*storagev1.VolumeAttachment{attachment("vol-1", "worker-1")}
 	o.NodeMountReports[0].Status.Volumes = []v1alpha1.ReportedVolume{{Path: "plugins/kubernetes.io/csi/disk.example.com/5e/globalmount", Driver: "disk.example.com", Handle: "vol-1",
 		Staged: v1alpha1.NodeYes, Mounted: v1alpha1.NodeYes, Forgotten: true}}
 }
 
-// outlives has the node report that an attached volume is mounted for a pod.
 func outlives(o *facts.Objects) {
 	forgets(o)
 	v := &o.NodeMountReports[0].Status.Volumes[0]
@@ -621,7 +616,6 @@ func owes(o *facts.Objects, since time.Duration) {
 	n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerName, Time: new(metav1.NewTime(now().Add(-since))), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:look":{}}}`)}}
 }
 
-// atTwoNodes has claim shop/data, with a volume for one node at a time, attached to two.
 func atTwoNodes(o *facts.Objects) {
 	other := o.Nodes[0].DeepCopy()
 	other.Name, other.UID = "worker-2", "n2"
@@ -654,7 +648,6 @@ func volume(name string) *corev1.PersistentVolume {
 	}
 }
 
-// stuck is the hold of a volume that has been in use since its pod went.
 func stuck(handle string, since time.Time) *v1alpha1.VolumeHold {
 	return &v1alpha1.VolumeHold{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.VolumeHoldName("disk.example.com", handle), UID: "h"},
@@ -702,13 +695,11 @@ func policyWith(condition string, status metav1.ConditionStatus, reason string) 
 	}
 }
 
-// withoutWordPolicy removes the policy about moorage-node, as the chart does where moorage-node does not
-// run.
+// The chart omits it without moorage-node.
 func withoutWordPolicy(e *Evidence) {
 	e.Policies.Items = slices.DeleteFunc(e.Policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "moorage-node-mount-reports" })
 }
 
-// lacks has moorage-node ready at no node.
 func lacks(e *Evidence, scheduled int32) {
 	e.Agents.Items = []appsv1.DaemonSet{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "moorage-system", Name: "moorage-node", UID: "ds"},
@@ -716,7 +707,6 @@ func lacks(e *Evidence, scheduled int32) {
 	}}
 }
 
-// The finding names an unreadable record.
 func TestUnreadRecordIsNamed(t *testing.T) {
 	objects := small()
 	objects.NodeMountReports[0].Status.Volumes = []v1alpha1.ReportedVolume{{Path: "pods/a", PersistentVolume: "pv", Staged: "No", Mounted: "No", Unknown: "vol_data.json: unexpected end"}}
@@ -728,7 +718,6 @@ func TestUnreadRecordIsNamed(t *testing.T) {
 	t.Error("nothing names the record")
 }
 
-// requiresReport is a pod of a controller that requires moorage-node's report.
 func requiresReport() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: facts.DefaultHome, Name: "moorage-controller-x", UID: "x", Labels: map[string]string{v1alpha1.LabelPartOf: v1alpha1.PartOf}},
@@ -736,7 +725,6 @@ func requiresReport() *corev1.Pod {
 	}
 }
 
-// Where the nodes' reports are required and missing, no volume leaves: that is named.
 func TestRequiredWordThatIsMissing(t *testing.T) {
 	const driver = "words.example.com"
 	for name, test := range map[string]struct {
@@ -762,8 +750,7 @@ func TestRequiredWordThatIsMissing(t *testing.T) {
 	}
 }
 
-// A policy's evidence that a dead node writes no more counts only where the policy is in effect, and for
-// all volumes of the driver.
+// The policy must be in effect, for all volumes of the driver.
 func TestSaysWhatFences(t *testing.T) {
 	shadowed := func(reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.PolicyInEffect, Status: metav1.ConditionFalse, Reason: reason}}

@@ -28,44 +28,43 @@ import (
 	"github.com/moorage-dev/moorage/internal/served"
 )
 
-// Read is a kind of object that was read, or why it could not be.
+// Read is a kind's objects, or why they could not be read.
 type Read[T any] struct {
 	Items []T
 	Err   error
 }
 
-// Evidence is the whole input of the checks. It is plain data: a test writes it down.
+// Evidence is the checks' whole input, as plain data.
 type Evidence struct {
 	World *facts.World
 
 	Version    string // the API server's, such as v1.37.1
 	VersionErr error
-	// Served are the resources of each group version that was asked for.
+	// Served are the resources of the requested group versions.
 	Served    served.Resources
 	ServedErr error
 	Webhooks  Read[admissionv1.MutatingWebhookConfiguration]
 	Policies  Read[admissionv1.ValidatingAdmissionPolicy]
 	Bindings  Read[admissionv1.ValidatingAdmissionPolicyBinding]
-	// Certificates are cert-manager's, none where it is not installed; CronJobs are the
-	// chart's.
+	// Certificates are cert-manager's, none without it; CronJobs are the chart's.
 	Certificates Read[certmanagerv1.Certificate]
 	CronJobs     Read[batchv1.CronJob]
 	Slices       Read[discoveryv1.EndpointSlice]
 	Leases       Read[coordinationv1.Lease]
 	RoleBinds    Read[rbacv1.ClusterRoleBinding]
-	Namespaces   Read[corev1.Namespace] // the opted-in namespaces
-	// Mislabelled have the opt-in label with another value than true.
+	Namespaces   Read[corev1.Namespace] // opted in
+	// Mislabelled have an opt-in label other than true.
 	Mislabelled []corev1.Namespace
-	// Kubelets are the asked kubelets' configurations; Asked counts the nodes with a request.
+	// Kubelets are the asked kubelets' configurations; Asked counts the requests.
 	Kubelets Read[Kubelet]
-	// Deployments are read where Moorage is not installed.
+	// Deployments are read if Moorage is not installed.
 	Deployments Read[appsv1.Deployment]
 	Asked       int
-	Agents      Read[appsv1.DaemonSet] // the chart's: only moorage-node's
+	Agents      Read[appsv1.DaemonSet] // only moorage-node's
 	Probe       Probe
 }
 
-// Kubelet has the relevant fields of a kubelet's configuration.
+// Kubelet is a kubelet's relevant configuration.
 type Kubelet struct {
 	Node                       string        `json:"-"`
 	NodeStatusUpdateFrequency  time.Duration `json:"-"`
@@ -73,21 +72,20 @@ type Kubelet struct {
 	EnableControllerAttachment bool          `json:"-"`
 }
 
-// Probe is the result of creating a pod as a dry run in an opted-in namespace.
+// Probe is a pod's dry run in an opted-in namespace.
 type Probe struct {
 	Skipped   string
 	Namespace string
-	// Stamped: the webhook has answered, and the pod carries its placeholder.
+	// Stamped: the webhook answered; the pod has its placeholder.
 	Stamped bool
-	// Scheduler is the pod's after that.
+	// Scheduler is then the pod's.
 	Scheduler string
 	Err       error
 }
 
 func (e *Evidence) now() time.Time { return e.World.Now }
 
-// gather reads the evidence. Only an unreachable cluster is an error: unreadable objects are evidence as
-// well.
+// gather's only error is an unreachable cluster: unreadable objects are evidence too.
 func gather(ctx context.Context, c *cluster.Cluster, probe bool) (*Evidence, error) {
 	world, err := c.Read(ctx)
 	if err != nil {
@@ -156,8 +154,8 @@ func readSlices(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.Slices, metav1.ListOptions{}, c.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List, func(l *discoveryv1.EndpointSliceList) []discoveryv1.EndpointSlice { return l.Items })
 }
 
-// readRenewal reads the objects that renew Moorage's certificates. It asks for cert-manager's API by path: a
-// client would be the only used part of its module. Where it is not served there are none.
+// readRenewal reads no Certificates if cert-manager's API is not served. It asks by path: a client would be
+// the only used part of its module.
 func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	read := func(resource string, list any) error {
 		raw, err := c.Kube.Discovery().RESTClient().Get().SetHeader("Accept", "application/json").
@@ -173,19 +171,17 @@ func readRenewal(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.CronJobs, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.BatchV1().CronJobs(metav1.NamespaceAll).List, func(l *batchv1.CronJobList) []batchv1.CronJob { return l.Items })
 }
 
-// readAgents reads the DaemonSet of moorage-node.
 func readAgents(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	fill(ctx, &e.Agents, metav1.ListOptions{LabelSelector: cluster.OfMoorage}, c.Kube.AppsV1().DaemonSets(e.World.Home).List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
 }
 
-// The number of asked kubelets, and the time limit of each: nodes of a pool are configured alike.
+// Limits of asked kubelets and their time: a pool's nodes are configured alike.
 const (
 	askedKubelets    = 10
 	kubeletsPatience = 3 * time.Second
 )
 
-// readKubelets asks a few kubelets for their configuration, through the API server. That takes the right to
-// get nodes/proxy, which few users should have.
+// readKubelets takes the right to get nodes/proxy, which few users should have.
 func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 	for _, node := range e.World.Nodes {
 		if len(e.Kubelets.Items) == askedKubelets || !facts.Ready(node) {
@@ -195,7 +191,7 @@ func readKubelets(ctx context.Context, c *cluster.Cluster, e *Evidence) {
 		k, err := askKubelet(ctx, c, node.Name)
 		if err != nil {
 			e.Kubelets.Err = fmt.Errorf("configz of node %s: %w", node.Name, err)
-			return // the rest would answer no better
+			return // the rest would fail alike
 		}
 		e.Kubelets.Items = append(e.Kubelets.Items, k)
 	}
@@ -228,8 +224,7 @@ func parseConfigz(node string, raw []byte) (Kubelet, error) {
 	}, nil
 }
 
-// tryPod has the API server admit a pod that it does not keep: only this shows whether it reaches the
-// webhook and trusts it.
+// tryPod's dry run alone shows whether the API server reaches the webhook and trusts it.
 func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) Probe {
 	switch {
 	case c.File:
@@ -260,7 +255,7 @@ func tryPod(ctx context.Context, c *cluster.Cluster, e *Evidence, wanted bool) P
 	return p
 }
 
-// probePod is a pod with a claim that meets the restricted pod security standard, and quotas on requests.
+// probePod meets the restricted pod security standard, and quotas on requests.
 func probePod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "moorage-doctor-"},

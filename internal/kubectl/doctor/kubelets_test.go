@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 )
 
-// A missing right is reported as missing, also where client-go does not decode the API server's message.
+// client-go may not decode the API server's message.
 func TestForbiddenIsAMissingRight(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -13,13 +13,10 @@ import (
 	"testing"
 )
 
-// messages are doctor's possible findings, by the patterns of the messages in its source, and whether each
-// was found.
 type messages map[string]bool
 
 var verb = regexp.MustCompile(`%[a-z]`)
 
-// possible reads every message that a call of found has in the package's source.
 func possible(t *testing.T) messages {
 	t.Helper()
 	all := messages{}

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/cluster"
 )
 
-// The first opted-in namespace shows whether the webhook is called; a full quota there shows nothing.
+// A full quota shows nothing about the webhook.
 func TestTheProbe(t *testing.T) {
 	for full, stamped := range map[bool]bool{false: true, true: false} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// A rollout can hang where a new pod is made beside the old one, also by the API's default.
 func TestSurges(t *testing.T) {
 	rolling := func(surge *intstr.IntOrString) appsv1.DeploymentStrategy {
 		return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: surge}}
@@ -41,7 +40,6 @@ func TestSurges(t *testing.T) {
 	}
 }
 
-// Only a claim for one node is in the way of a rollout.
 func TestRolloutsByAccess(t *testing.T) {
 	for mode, want := range map[corev1.PersistentVolumeAccessMode]Severity{
 		corev1.ReadWriteOnce: Warning, corev1.ReadWriteOncePod: Warning, corev1.ReadWriteMany: OK, corev1.ReadOnlyMany: OK,
@@ -80,14 +78,13 @@ func claim(mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim
 	}
 }
 
-// deployment is a Deployment with the claim, and the API's own strategy.
 func deployment() appsv1.Deployment {
 	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	d.Spec.Template.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	return d
 }
 
-// A driver is named if its external-attacher does not renew its Lease.
+// Its external-attacher does not renew its Lease.
 func TestAttachersThatAreDown(t *testing.T) {
 	for late, want := range map[time.Duration]Severity{0: OK, time.Hour: Error} {
 		lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "external-attacher-leader-disk-example-com"}, Spec: coordinationv1.LeaseSpec{

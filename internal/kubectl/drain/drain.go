@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain has kubectl moorage drain-plan, which shows where the volumes of a node could go, and
-// kubectl moorage drain, which evicts pods as their volumes find room elsewhere.
-//
-// Reads: all objects of the ledger, and Leases. Decides: when each pod is evicted; the arbiter says whether
-// there is room. Writes: drain sets spec.unschedulable of the node, and creates Evictions of pods, each
-// with the pod's UID as precondition. k8s.io/kubectl/pkg/drain evicts by name only, and would double the
-// size of the program.
+// Package drain has kubectl moorage drain-plan and kubectl moorage drain, which evicts pods as their
+// volumes find room elsewhere. It creates Evictions with the pods' UIDs as precondition:
+// k8s.io/kubectl/pkg/drain evicts by name only, and doubles the program's size.
 package drain
 
 import (
@@ -40,17 +36,16 @@ const (
 
 const (
 	lookEvery   = time.Second
-	retryAfter  = 5 * time.Second  // a refused eviction is asked for again, as by kubectl drain
-	seenAfter   = 15 * time.Second // a pod with an accepted eviction is seen to end
-	nobodyAfter = 30 * time.Second // a claim without a next pod has none
-	awayAtMost  = 2 * time.Minute  // a pod that does not end, or is not back, no longer delays others
-	// afterCordon is for how long a scheduler may place a pod there without having seen the cordon.
+	retryAfter  = 5 * time.Second  // until the next request, as by kubectl drain
+	seenAfter   = 15 * time.Second // until an evicted pod is seen to end
+	nobodyAfter = 30 * time.Second // until a claim has no next pod
+	awayAtMost  = 2 * time.Minute  // a pod that does not end, or is not back, then delays no others
+	// afterCordon is how long a scheduler may not have seen the cordon.
 	afterCordon = 10 * time.Second
-	// evictionPatience is for how long the API server may take for an eviction: it first calls webhooks.
+	// evictionPatience bounds an eviction: the API server first calls webhooks.
 	evictionPatience = 30 * time.Second
 )
 
-// drainer is kubectl moorage drain with its flags and the state of this run.
 type drainer struct {
 	base    *command.Base
 	node    string
@@ -58,10 +53,10 @@ type drainer struct {
 	atOnce  int
 	timeout time.Duration
 	dryRun  string
-	output  string // empty or wide
-	grace   int64  // seconds; negative: each pod's own
+	output  string // or wide
+	grace   int64  // seconds; negative: each pod's
 	only    string
-	// selector is --pod-selector; began is when the drain began, by the API server's clock.
+	// selector is --pod-selector; began is by the API server's clock.
 	selector                                                   labels.Selector
 	began                                                      time.Time
 	ignoreDaemonSets, ignoreTickets, deleteEmptyDirData, force bool
@@ -69,18 +64,18 @@ type drainer struct {
 	say   func(format string, args ...any)
 	left  map[types.UID]*departure
 	stays map[types.UID]stay
-	last  string // the last message about the end's obstacles
+	last  string // about the end's obstacles
 }
 
-// departure is a pod that leaves the node, from its eviction until a pod with its volumes runs elsewhere.
+// departure is a pod from its eviction until its volumes' next pod runs elsewhere.
 type departure struct {
 	pod           *corev1.Pod
 	evicted, gone time.Time
-	back          bool   // its next pod runs, or there will be none
-	waits         string // the wait of its next pod
+	back          bool   // its next pod runs, or there is none
+	waits         string // its next pod's wait
 }
 
-// stay is why a pod has not been evicted yet, and the time of the next request.
+// stay is why a pod is not evicted yet, and the next request's time.
 type stay struct {
 	why   string
 	until time.Time
@@ -169,7 +164,7 @@ func (d *drainer) run(ctx context.Context) error {
 	return d.follow(ctx, c)
 }
 
-// show prints a drain's plan, and with --dry-run=server the evictions that the API server would refuse now.
+// show prints a plan; with --dry-run=server also the evictions that would be refused now.
 func (d *drainer) show(ctx context.Context, c *cluster.Cluster, plan facts.DrainPlan, now time.Time, leave []*corev1.Pod) error {
 	plan.AsksBudgets = d.dryRun == dryRunServer
 	if err := screen.DrainPlan(d.base.Streams.Out, d.base.Style(), plan, now, d.output == "wide"); err != nil {
@@ -197,7 +192,6 @@ func (d *drainer) show(ctx context.Context, c *cluster.Cluster, plan facts.Drain
 	return nil
 }
 
-// evict asks once for the eviction of exactly this pod.
 func (d *drainer) evict(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, evictionPatience)
 	defer cancel()
@@ -212,7 +206,7 @@ func (d *drainer) evict(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) 
 		MaxRetries(0).Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, DeleteOptions: options}).Do(ctx).Error()
 }
 
-// follow watches the cluster until the node is empty, and evicts the pods that may go.
+// follow evicts the pods that may go, until the node is empty.
 func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -252,7 +246,7 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 			continue
 		}
 		evict := func(p *corev1.Pod) error { return d.evict(ctx, c, p) }
-		if over, _, _ := d.pass(world, c.Clock(), evict); over { // a watch lags: new lists show whether the drain is really over
+		if over, _, _ := d.pass(world, c.Clock(), evict); over { // a watch lags: new lists show whether the drain is over
 			fresh, failed := c.Read(ctx)
 			if failed != nil {
 				continue
@@ -271,11 +265,10 @@ func (d *drainer) follow(ctx context.Context, c *cluster.Cluster) error {
 	}
 }
 
-// interrupted is the exit code of a process that SIGINT ended, as shells have it.
+// interrupted is a shell's exit code for SIGINT.
 const interrupted = 130
 
-// pass looks at the cluster once and evicts the pods that may go. over: the drain has ended, with a
-// summary, or with an error if it failed.
+// pass evicts the pods that may go now. over: the drain has ended, with a summary or an error.
 func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) error) (over bool, summary string, err error) {
 	switch n := w.Node(d.node); {
 	case n == nil || n.UID != d.uid:
@@ -297,7 +290,7 @@ func (d *drainer) pass(w *facts.World, now time.Time, evict func(*corev1.Pod) er
 			return true, "", fmt.Errorf("node %s is not drained: %w (kubectl auth can-i create pods --subresource=eviction -n %s)", d.node, err, p.Namespace)
 		default:
 			why := err.Error()
-			if waiting := d.waiting(); apierrors.IsTooManyRequests(err) && len(waiting) > 0 { // whose absence a budget counts
+			if waiting := d.waiting(); apierrors.IsTooManyRequests(err) && len(waiting) > 0 { // a budget counts their absence
 				why += " Not running yet: " + d.some(waiting)
 			}
 			d.keep(p, why, now.Add(retryAfter))
@@ -354,8 +347,7 @@ func (d *drainer) see(w *facts.World, c *choice, now time.Time) {
 	}
 }
 
-// due are the pods that may be evicted now: pods that need no room, and pods with room elsewhere, up to the
-// limit of volumes between two nodes.
+// due are pods that need no room, or have room elsewhere, up to the limit of volumes between two nodes.
 func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 	ask := facts.DrainAsk{Node: d.node, Leave: map[types.UID]bool{}, Last: map[types.UID]bool{}}
 	var due []*corev1.Pod
@@ -415,7 +407,7 @@ func (d *drainer) due(w *facts.World, c *choice, now time.Time) []*corev1.Pod {
 	return due
 }
 
-// keep notes why a pod stays for now, and prints a new reason.
+// keep prints a new reason only.
 func (d *drainer) keep(p *corev1.Pod, why string, until time.Time) {
 	if d.stays[p.UID].why != why {
 		d.say("%s stays for now: %s", nameOf(p), why)
@@ -479,7 +471,7 @@ func (d *drainer) summary(w *facts.World, c *choice) string {
 	return text
 }
 
-// waiting lists the pods that have left and have no running successor yet, with the cause.
+// waiting lists the departed pods without a running successor, with the cause.
 func (d *drainer) waiting() []string {
 	var list []string
 	for _, l := range slices.SortedFunc(maps.Values(d.left), func(a, b *departure) int { return strings.Compare(nameOf(a.pod), nameOf(b.pod)) }) {
@@ -498,8 +490,7 @@ func (d *drainer) some(list []string) string {
 	return fmt.Sprintf("%s and %d more (-o wide names them)", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-// open are the volumes that may be mounted at the node, except the volumes of pods that stay on purpose and
-// of ignored tickets.
+// open are volumes perhaps mounted here, except those of pods that stay on purpose and of ignored tickets.
 func (d *drainer) open(w *facts.World, c *choice) []facts.VolumeThere {
 	return slices.DeleteFunc(w.VolumesThere(d.node), func(v facts.VolumeThere) bool { return c.uses(v) || d.ignoreTickets && v.Ticket != "" })
 }
@@ -508,14 +499,14 @@ const (
 	keptDaemon   = "of a DaemonSet"
 	keptStatic   = "run by the kubelet from a file"
 	keptSelector = "without the labels of --pod-selector"
-	keptTheirs   = "of another pod, to end with that" // their eviction would take the owner's volumes away
+	keptTheirs   = "of another pod, to end with that" // their eviction would take the owner's volumes
 	keptBack     = "made there after the cordon, which does not keep them away"
 )
 
 type choice struct {
 	leave []*corev1.Pod
 	keep  map[types.UID]string
-	lacks string // the missing flags that pods need
+	lacks string // missing flags
 }
 
 func (c *choice) uses(v facts.VolumeThere) bool {
@@ -534,7 +525,7 @@ func (c *choice) kept() string {
 	return strings.Join(list, ", ")
 }
 
-// choose decides on each pod of the node, as kubectl drain does with the same flags.
+// choose decides as kubectl drain does with the same flags.
 func (d *drainer) choose(w *facts.World) choice {
 	c := choice{keep: map[types.UID]string{}}
 	var cordoned time.Time
@@ -592,8 +583,7 @@ func (d *drainer) choose(w *facts.World) choice {
 	return c
 }
 
-// needsNoRoom says whether a pod may go in any case: no controller makes it again, or no other node can
-// ever use its volumes.
+// needsNoRoom: no controller remakes the pod, or no other node can ever use its volumes.
 func (d *drainer) needsNoRoom(w *facts.World, p *corev1.Pod) bool {
 	return !facts.MadeAgain(p) || d.force && w.OnlyHere(p, d.node)
 }
@@ -604,7 +594,6 @@ func hasClaims(p *corev1.Pod) bool {
 
 func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// whyNot is why no other node has room, shortly: each reason once.
 func whyNot(drained string, verdicts []facts.NodesVerdict, kept bool) string {
 	var list []string
 	for _, v := range verdicts {

@@ -27,8 +27,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// scene is a cluster that a test changes: two nodes with two slots each, all taken, by a and b at worker-1
-// and c and d at worker-2, and worker-3 with two free slots.
+// Two nodes have two taken slots each: a and b at worker-1, c and d at worker-2. worker-3 has two free
+// slots.
 type scene struct {
 	t       *testing.T
 	now     time.Time
@@ -97,7 +97,6 @@ func (c *scene) run(name, claim, node string, phase corev1.PodPhase) {
 	})
 }
 
-// drain is a test's drain of worker-1: its evictions are recorded, and refused where refuses has an error.
 type drain struct {
 	*drainer
 	c       *scene
@@ -117,7 +116,6 @@ func (c *scene) begin(change func(*drainer)) *drain {
 	return x
 }
 
-// next makes a pass, and returns the names of the pods with a requested eviction.
 func (x *drain) next() string {
 	var names []string
 	var summary string
@@ -138,7 +136,7 @@ func (x *drain) expect(want, when string) {
 	}
 }
 
-// expectEnd fails unless the drain ends with an error that contains the text; empty: without an error.
+// empty: no error
 func (x *drain) expectEnd(want string) {
 	x.c.t.Helper()
 	x.next()
@@ -167,7 +165,7 @@ func (c *scene) unmounted() {
 	change(c, "worker-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil })
 }
 
-// At most --at-once pods are between two nodes, until the next pod runs elsewhere or two minutes are over.
+// A pod counts for --at-once until the next pod runs elsewhere, or two minutes are over.
 func TestAtOnce(t *testing.T) {
 	for name, comesBack := range map[string]bool{"the next pod runs": true, "it does not come back": false} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +191,6 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// Room is kept for the evicted pod, and for a pod that waits already.
 func TestRoomIsKept(t *testing.T) {
 	c := newScene(t)
 	change(c, "worker-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
@@ -214,8 +211,7 @@ func TestRoomIsKept(t *testing.T) {
 	x.expect("b", "when the other pod waits no more")
 }
 
-// Two drains at once count each other's pods. Pods that wait for CPU, or that no scheduler reports on for
-// long, get no room.
+// A pod that waits for CPU, or without a scheduler's report for long, gets no room.
 func TestRoomForOthers(t *testing.T) {
 	cpu := []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}
 	for name, test := range map[string]struct {
@@ -250,11 +246,9 @@ func TestRoomForOthers(t *testing.T) {
 	}
 }
 
-// placedLong is longer than a pod gets room without its scheduler's report.
 const placedLong = 3 * time.Minute
 
-// A refused eviction, as by a disruption budget, is asked for again after a while, and takes neither room
-// nor a place of --at-once from other pods.
+// A refused eviction takes neither room nor a place of --at-once, and is retried.
 func TestRefusedEviction(t *testing.T) {
 	c := newScene(t)
 	change(c, "worker-3", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Allocatable.Count = new(int32(1)) })
@@ -270,14 +264,13 @@ func TestRefusedEviction(t *testing.T) {
 	x.expect("a", "after five seconds")
 }
 
-// Without the right to evict the drain ends, and names the missing right.
 func TestMayNotEvict(t *testing.T) {
 	x := newScene(t).begin(nil)
 	x.refuses["a"] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New(`User "eve" cannot create resource "pods/eviction"`))
 	x.expectEnd("kubectl auth can-i create pods --subresource=eviction -n shop")
 }
 
-// An accepted eviction without a deletion of the pod does not count: it is reported, and asked for again.
+// An accepted eviction must delete the pod: otherwise it is retried.
 func TestConsentThatDoesNothing(t *testing.T) {
 	c := newScene(t)
 	x := c.begin(nil)
@@ -287,7 +280,6 @@ func TestConsentThatDoesNothing(t *testing.T) {
 	x.expectSaid("the API server has agreed to its eviction, and it is not being deleted")
 }
 
-// No pod is evicted while a component is down that brings volumes to other nodes, and the drain says so.
 func TestComponentDown(t *testing.T) {
 	c := newScene(t)
 	lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: facts.DefaultHome, Name: "moorage-controller"}, Spec: coordinationv1.LeaseSpec{
@@ -300,8 +292,7 @@ func TestComponentDown(t *testing.T) {
 	x.expect("a b", "when it leads again")
 }
 
-// The node is empty when the pods are gone and nothing is in use there, even if another run had evicted
-// them. A claim that is gone with its pod does not hide that its volume is mounted.
+// Another run's evictions count. A mounted volume counts without its claim.
 func TestEnd(t *testing.T) {
 	c := newScene(t)
 	x := c.begin(nil)
@@ -328,7 +319,6 @@ func TestEnd(t *testing.T) {
 	x.expectSaid("node worker-1 is drained: 2 pods left it; not running yet: shop/a (not made again yet)")
 }
 
-// Volumes of pods that stay on purpose delay no drain, and the summary names them.
 func TestEndBesidePodsThatStay(t *testing.T) {
 	c := newScene(t)
 	change(c, "b", func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "DaemonSet", "d") })
@@ -342,8 +332,7 @@ func TestEndBesidePodsThatStay(t *testing.T) {
 	x.expectSaid("Don't switch it off: pods that stay there use pv-b")
 }
 
-// The drain waits for a volume that only a ticket keeps at the node, unless tickets are ignored; then the
-// summary names the ticket. It waits for volumes that the kubelet has mounted in any case.
+// The drain waits for a ticket's volume, unless tickets are ignored, and always for mounted volumes.
 func TestEndBesideATicket(t *testing.T) {
 	for _, ignore := range []bool{false, true} {
 		c := newScene(t)
@@ -370,8 +359,7 @@ func TestEndBesideATicket(t *testing.T) {
 	}
 }
 
-// A pod that comes to the node later is evicted, also if its scheduler placed it just before seeing the
-// cordon. A pod made after the cordon would come again: it stays, and the drain says so.
+// A late pod is evicted. A pod made after the cordon would come again: it stays.
 func TestPodsThatCome(t *testing.T) {
 	c := newScene(t)
 	x := c.begin(nil)
@@ -387,8 +375,6 @@ func TestPodsThatCome(t *testing.T) {
 	x.expectEnd("pods were made there after the cordon, such as shop/again")
 }
 
-// A drain evicts nothing, and reports no success, when the Node is deleted, replaced, not ready or
-// uncordoned.
 func TestNodeChanges(t *testing.T) {
 	for want, then := range map[string]func(*scene){
 		"was deleted in the middle of the drain": func(c *scene) { change(c, "worker-1", func(n *corev1.Node) { n.UID = "another" }) },
@@ -406,8 +392,7 @@ func TestNodeChanges(t *testing.T) {
 	}
 }
 
-// drain names a permission that kubectl drain would ask for, and goes on with it. Pods without a
-// controller, and pods that only this node can serve, need no room elsewhere.
+// Pods without a controller, or only for this node, need no room elsewhere.
 func TestPermissions(t *testing.T) {
 	for flag, test := range map[string]struct {
 		change func(*scene)
@@ -438,8 +423,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A pod that another pod controls is not evicted: it ends with its owner, which needs it until then. Static
-// pods, and pods without the requested labels, are not evicted.
+// Another pod's dependent ends with its owner. Static and unlabelled pods stay too.
 func TestPodsThatStay(t *testing.T) {
 	c := newScene(t)
 	change(c, "b", func(p *corev1.Pod) {
@@ -456,8 +440,7 @@ func TestPodsThatStay(t *testing.T) {
 	}
 }
 
-// A volume that the node may have mounted since a forced detach, by the controller's report, is at the node
-// until the controller reports otherwise, and its pod finds no room elsewhere.
+// After a forced detach the volume is in doubt: its pod finds no room elsewhere.
 func TestVolumeInDoubt(t *testing.T) {
 	c := newScene(t)
 	var attachment types.UID

@@ -60,7 +60,7 @@ func nodeNamed(arg string) string {
 	return arg
 }
 
-// noNode is the error for a Node that does not exist. Where volumes may be at its machine it names them.
+// noNode also names volumes that may be at the missing Node's machine.
 func noNode(w *facts.World, name string) error {
 	err := command.Missing(w.Unseen, "nodes", "", name)
 	if gone := (*command.NotFoundError)(nil); errors.As(err, &gone) {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package explain is kubectl moorage explain: why a pod or workload does not run, which node has a claim's
-// volume, how a node serves, and what will change it.
-//
-// Reads: all objects of the ledger, Leases, the events of the explained objects, and workloads. Decides:
-// nothing. Writes: nothing.
+// volume, how a node serves, and what will change it. It writes nothing.
 package explain
 
 import (
@@ -72,7 +69,7 @@ func NewCommand(b *command.Base) *cobra.Command {
 	return cmd
 }
 
-// NewTicketCommand makes kubectl moorage ticket explain, which is explain ticket.
+// NewTicketCommand makes kubectl moorage ticket explain: explain ticket.
 func NewTicketCommand(b *command.Base) *cobra.Command {
 	x := &explainer{base: b, output: screen.NewOutput(false)}
 
@@ -120,7 +117,6 @@ func (x *explainer) run(ctx context.Context, args []string) error {
 	return x.explain(ctx, c, w, subjects)
 }
 
-// explain prints the answer to each subject.
 func (x *explainer) explain(ctx context.Context, c *cluster.Cluster, w *facts.World, subjects []subject) error {
 	var answers []Answer
 	for _, s := range subjects {
@@ -184,7 +180,7 @@ func (x *explainer) sayNone(ctx context.Context, c *cluster.Cluster, s subject) 
 	fmt.Fprintln(x.base.Streams.ErrOut, text+".")
 }
 
-// printList prints answers for programs as one list, of their kind where they have one.
+// printList prints one list, of the answers' kind if they have one.
 func (x *explainer) printList(kind string, answers []Answer) error {
 	var items []screen.Item
 	for _, a := range answers {
@@ -196,8 +192,8 @@ func (x *explainer) printList(kind string, answers []Answer) error {
 	return x.output.PrintList(x.base.Streams.Out, x.base.Style(), kind+"List", items)
 }
 
-// Of explains an object with the output of explain -o wide. The world stays unchanged:
-// events and Leases are read for this answer only.
+// Of explains an object like explain -o wide. The world stays unchanged: events and Leases are read for
+// this answer only.
 func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style, typeName, namespace, name string) (Answer, string, error) {
 	k, err := kindOf(typeName)
 	if err != nil {
@@ -214,12 +210,12 @@ func Of(ctx context.Context, c *cluster.Cluster, w *facts.World, s screen.Style,
 	return a, text.String(), err
 }
 
-// Answer is the explanation of an object. It is also printed for people.
+// Answer explains an object.
 type Answer struct {
 	Kind   string // of Value
 	Answer string
-	Cause  *facts.Reason // the problem; nil where nothing is wrong
-	Value  any           // for programs, a type of facts
+	Cause  *facts.Reason // nil: nothing is wrong
+	Value  any           // a type of facts, for programs
 	unseen []facts.Unseen
 	print  func(w io.Writer, s screen.Style, wide bool) error
 }

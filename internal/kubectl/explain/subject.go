@@ -29,13 +29,11 @@ import (
 type kind struct {
 	name, plural string
 	aliases      []string
-	// explained is the kind of the answer, for programs.
-	explained  string
-	namespaced bool
-	names      func(context.Context, *cluster.Cluster, []string) []string
-	explain    func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error)
-	// labelled lists the objects of a namespace that can be chosen by labels; nil where they are not in the
-	// world.
+	explained    string
+	namespaced   bool
+	names        func(context.Context, *cluster.Cluster, []string) []string
+	explain      func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error)
+	// labelled lists a namespace's objects for selectors; nil: not in the world.
 	labelled func(w *facts.World, namespace string) []metav1.Object
 }
 
@@ -96,11 +94,11 @@ func kindOf(text string) (kind, error) {
 	return kind{}, fmt.Errorf("%s, choose one of: %s. Or name the object as TYPE/NAME", message, strings.Join(typeNames(), ", "))
 }
 
-// subject is an object to explain, or all objects of a type with certain labels.
+// subject is an object to explain, or a type's labelled objects.
 type subject struct {
 	kind kind
 	name string // empty: by labels
-	// namespace comes from a name with its namespace, as answers have it, such as pod shop/db-0.
+	// namespace comes from a full name, such as pod shop/db-0.
 	namespace string
 }
 
@@ -152,7 +150,7 @@ func named(args []string) ([]subject, error) {
 		return nil, err
 	}
 	if len(args) == 1 && args[0] == k.plural && k.labelled != nil {
-		return []subject{{kind: k}}, nil // all of them, as kubectl get does
+		return []subject{{kind: k}}, nil // all, as with kubectl get
 	}
 	if len(args) == 1 {
 		return nil, fmt.Errorf("name the %s to explain: kubectl moorage explain %s NAME", k.name, k.name)
@@ -267,7 +265,7 @@ func explainTicket(_ context.Context, c *cluster.Cluster, w *facts.World, name s
 
 func object(ctx context.Context, c *cluster.Cluster, group, plural, name string) (*unstructured.Unstructured, error) {
 	result := c.Kube.CoreV1().RESTClient().Get().SetHeader("Accept", "application/json").AbsPath("/apis", group, "v1/namespaces", c.Namespace, plural, name).Do(ctx)
-	if err := result.Error(); apierrors.IsNotFound(err) { // this error has the server's own words, and Raw's has not
+	if err := result.Error(); apierrors.IsNotFound(err) { // this error has the server's words; Raw's has not
 		return nil, command.Missing(nil, plural+"."+group, c.Namespace, name)
 	} else if err != nil {
 		return nil, err
@@ -280,7 +278,7 @@ func object(ctx context.Context, c *cluster.Cluster, group, plural, name string)
 	return o, utiljson.Unmarshal(raw, &o.Object)
 }
 
-// workload explains the pods of a workload together. wants is the field with the desired number of pods.
+// workload explains a workload's pods together. wants is their desired number's field.
 func workload(kind, group, plural string, wants ...string) func(context.Context, *cluster.Cluster, *facts.World, string) (Answer, error) {
 	return func(ctx context.Context, c *cluster.Cluster, w *facts.World, name string) (Answer, error) {
 		o, err := object(ctx, c, group, plural, name)
@@ -302,7 +300,7 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 			return condition["type"] == string(appsv1.DeploymentReplicaFailure) && condition["status"] == "True"
 		})
 		switch kind {
-		case "Deployment": // the pods of its ReplicaSets are its own
+		case "Deployment": // its ReplicaSets' pods are its own
 			sets, err := c.Kube.AppsV1().ReplicaSets(c.Namespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return Answer{}, err
@@ -317,7 +315,7 @@ func workload(kind, group, plural string, wants ...string) func(context.Context,
 			if err != nil {
 				return Answer{}, err
 			}
-			owner.Wants = 0 // between two times of its schedule
+			owner.Wants = 0 // between scheduled times
 			for i := range jobs.Items {
 				if job := &jobs.Items[i]; metav1.IsControlledBy(job, o) && job.Status.CompletionTime == nil && (job.Spec.Suspend == nil || !*job.Spec.Suspend) {
 					owner.UIDs = append(owner.UIDs, job.UID)

@@ -19,7 +19,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// The kinds of objects that reasons are about. A reason other than a volume's is quoted from Kubernetes.
+// The kinds of objects in reasons.
 const (
 	OfVolume     = "Volume"
 	OfClaim      = "Claim"
@@ -31,10 +31,10 @@ const (
 	OfWorkload   = "Workload"
 )
 
-// Evidence is read beside the ledger's objects, to quote Kubernetes. Unreadable parts are missing.
+// Evidence is read beside the ledger's objects, to quote Kubernetes.
 type Evidence struct {
 	Events []corev1.Event
-	// Asked are the objects that events were requested for.
+	// Asked are the objects whose events were requested.
 	Asked  map[types.UID]bool
 	Unseen *Unseen
 }
@@ -86,7 +86,7 @@ func (w *World) unseenWith() []Unseen {
 	return append(w.Unseen[:len(w.Unseen):len(w.Unseen)], *w.Evidence.Unseen)
 }
 
-// Sentence is a text with the mark that ends a sentence.
+// Sentence adds the mark that ends a sentence.
 func Sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
@@ -95,7 +95,7 @@ func Sentence(text string) string {
 	return text + "."
 }
 
-// shortened is a foreign text on one line, cut where it is long; other if it is empty.
+// shortened cuts a foreign text to one line; other replaces an empty text.
 func shortened(text, other string) string {
 	const most = 240
 	text = strings.Join(strings.Fields(text), " ")
@@ -105,8 +105,7 @@ func shortened(text, other string) string {
 	return cmp.Or(text, other)
 }
 
-// cause says why a pod does not run; nil: no reason is known. The node comes first, since nothing happens
-// at a node that is not ready; then volumes, then Kubernetes' own reports.
+// cause says why a pod does not run; nil: unknown. The node comes first, then volumes, then Kubernetes.
 func (w *World) cause(x *Pod, p *corev1.Pod) *Reason {
 	switch {
 	case p.DeletionTimestamp != nil && len(p.Finalizers) > 0 && (p.Spec.NodeName == "" || x.State == PodFinished):
@@ -143,8 +142,7 @@ func (w *World) cause(x *Pod, p *corev1.Pod) *Reason {
 	return w.quotedCause(p)
 }
 
-// quotedCause is Kubernetes' complaint about a bound pod with mountable volumes: about a waiting container,
-// in the pod's newest event, or about a running pod that is not ready. Nil: no complaint.
+// quotedCause is Kubernetes' complaint about a bound pod with mountable volumes; nil: none.
 func (w *World) quotedCause(p *corev1.Pod) *Reason {
 	look := fmt.Sprintf("`kubectl describe pod -n %s %s`", p.Namespace, p.Name)
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -183,11 +181,11 @@ func (w *World) teller(e *corev1.Event, p *corev1.Pod) string {
 	return "the kubelet of " + p.Spec.NodeName
 }
 
-// schedulerPatience is for how long a pod may lack its scheduler's report before this becomes the cause.
+// schedulerPatience is the time that a pod may lack its scheduler's report.
 const schedulerPatience = 15 * time.Second
 
-// unplacedCause says why a pod has no node: first gates and claims, since its scheduler waits for these,
-// then volumes, then the scheduler.
+// unplacedCause checks gates and claims first, since the scheduler waits for these, then volumes, then the
+// scheduler.
 func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Reason {
 	if len(p.Spec.SchedulingGates) > 0 {
 		return &Reason{Of: OfScheduling, Code: "SchedulingGated", Since: p.CreationTimestamp.Time,
@@ -224,7 +222,6 @@ func (w *World) unplacedCause(x *Pod, p *corev1.Pod) *Reason {
 	return nil
 }
 
-// schedulerDown says that a pod's scheduler is down; nil when it may run.
 func (w *World) schedulerDown(p *corev1.Pod) *Reason {
 	lease := schedulerLease(p)
 	is, since := w.leads(lease)
@@ -236,7 +233,6 @@ func (w *World) schedulerDown(p *corev1.Pod) *Reason {
 		Do:      "See whether it has pods: `kubectl get deployments,pods -A | grep " + lease + "`. With 0 replicas, scale it up; else see their logs"}
 }
 
-// refusedBy quotes the scheduler's refusal.
 func refusedBy(said *corev1.PodCondition) *Reason {
 	message, _, _ := strings.Cut(said.Message, " preemption:")
 	return &Reason{Of: OfScheduling, Code: said.Reason, Since: said.LastTransitionTime.Time, Message: "its scheduler says: " + shortened(message, ""),
@@ -266,14 +262,14 @@ func (w *World) volumeCause(x *Pod) *Reason {
 		}
 	}
 	if r.Code == NotVisible && x.Phase == string(corev1.PodRunning) {
-		return nil // it runs: nothing is known to be wrong
+		return nil // nothing is known to be wrong
 	}
 	if c := w.componentCause(&r, first.Driver); c != nil {
 		return c
 	}
 	if away := first.Volume.Reason; r.Code == string(rules.AttachFailed) && away != nil && away.Node != "" && away.Node != x.Node {
 		attach := r.Message
-		r = *away // the driver's attach error follows from that
+		r = *away // the driver's error follows from that
 		r.Message += "; and meanwhile " + attach
 	}
 	if waiting > 1 {
@@ -282,8 +278,7 @@ func (w *World) volumeCause(x *Pod) *Reason {
 	return &r
 }
 
-// fitCause says what the pod's volumes lack at the nodes that its rules allow; nil when a node fits, or its
-// rules allow none.
+// fitCause says what volumes lack at the allowed nodes; nil: a node fits, or none is allowed.
 func (w *World) fitCause(x *Pod, p *corev1.Pod) *Reason {
 	var parts []string
 	var first *Reason
@@ -328,7 +323,7 @@ func (w *World) fitCause(x *Pod, p *corev1.Pod) *Reason {
 	return &c
 }
 
-// Some names the first few of many.
+// Some names the first few of many names.
 func Some(names []string, few int) string {
 	if len(names) <= few {
 		return strings.Join(names, ", ")
@@ -348,7 +343,6 @@ func barredNodes(x *Pod) int {
 
 func transient(r Reason) bool { return rules.Transient(codeOf(&r)) }
 
-// codeOf is the code that decides how a reason is treated; empty without a reason.
 func codeOf(r *Reason) ledger.Code {
 	if r == nil {
 		return ""
@@ -356,8 +350,7 @@ func codeOf(r *Reason) ledger.Code {
 	return ledger.Code(r.Code)
 }
 
-// claimsCause is about the pod's first claim that is missing or has no volume yet; nil when there is no
-// such claim.
+// claimsCause is about the pod's first claim that is missing or has no volume yet; nil: none.
 func (w *World) claimsCause(p *corev1.Pod) *Reason {
 	if w.unseen("persistentvolumeclaims") {
 		return nil
@@ -376,8 +369,7 @@ func (w *World) claimsCause(p *corev1.Pod) *Reason {
 	return nil
 }
 
-// claimCause quotes why a claim has no volume; nil for a Lost claim, and while the claim only waits for its
-// pod's placement.
+// claimCause is nil for a Lost claim, and for a claim that only waits for its pod's placement.
 func (w *World) claimCause(claim *corev1.PersistentVolumeClaim) *Reason {
 	if claim.Status.Phase == corev1.ClaimLost || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && claim.Status.Phase == "" {
 		return nil
@@ -412,8 +404,7 @@ func (w *World) class(claim *corev1.PersistentVolumeClaim) *storagev1.StorageCla
 	return nil
 }
 
-// dataGoesToo says that the data of a claim is deleted with it; empty where it is not, or that is not
-// visible.
+// dataGoesToo is empty where a claim's data is kept, or that is not visible.
 func (w *World) dataGoesToo(c *corev1.PersistentVolumeClaim) string {
 	if pv := w.pvs[c.Spec.VolumeName]; pv != nil && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		return ", and its data with it (reclaim policy Delete)"
@@ -425,7 +416,7 @@ func (w *World) unseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource && u.Namespace == "" })
 }
 
-// partUnseen says whether a kind could not be listed in some namespaces, or in any.
+// partUnseen says whether a kind could not be listed in some or all namespaces.
 func (w *World) partUnseen(resource string) bool {
 	return slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Resource == resource })
 }
@@ -439,7 +430,7 @@ const (
 	never  // there is no such Lease
 )
 
-// leads says whether a component has a leader, and since when it has none.
+// leads also says since when a component lacks a leader.
 func (w *World) leads(name string) (leadership, time.Time) {
 	if !w.Leases.Seen {
 		return leadUnknown, time.Time{}
@@ -454,15 +445,14 @@ func (w *World) leads(name string) (leadership, time.Time) {
 	return lapsed, renewedAt(l)
 }
 
-// The codes of components that are down, and that every attach and detach needs.
+// The codes of down components.
 const (
 	controllerDown = "ControllerDown"
 	attacherDown   = "AttacherDown"
 	schedulerDown  = "SchedulerDown"
 )
 
-// componentCause says that a volume waits for a component that is down; nil when it runs or its state is
-// unknown.
+// componentCause is nil when the component runs or its state is unknown.
 func (w *World) componentCause(reason *Reason, driver string) *Reason {
 	code := codeOf(reason)
 	if code == rules.NotGranted {
@@ -493,7 +483,7 @@ func (w *World) componentCause(reason *Reason, driver string) *Reason {
 	return c
 }
 
-// controllerIsDown says that moorage-controller is down, with the consequence; nil where it leads or nothing is known of it.
+// controllerIsDown is nil where moorage-controller leads or nothing is known of it.
 func (w *World) controllerIsDown(follows string) *Reason {
 	is, since := w.leads(v1alpha1.ControllerName)
 	if !w.Served() || is != lapsed {
@@ -503,7 +493,7 @@ func (w *World) controllerIsDown(follows string) *Reason {
 		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=controller`, then the logs"}
 }
 
-// nobodyGrants says that moorage-scheduler, which grants tickets, is down; nil where it leads or nothing is known of it.
+// nobodyGrants is nil where moorage-scheduler leads or nothing is known of it.
 func (w *World) nobodyGrants() *Reason {
 	is, since := w.leads(v1alpha1.SchedulerName)
 	if !w.Served() || is != lapsed {
@@ -513,8 +503,7 @@ func (w *World) nobodyGrants() *Reason {
 		Do: "See why: `kubectl get pods -A -l app.kubernetes.io/component=scheduler`, then the logs"}
 }
 
-// AttacherDown says that the external-attacher of a driver is down; nil when it runs or its state is
-// unknown.
+// AttacherDown is nil when a driver's external-attacher runs or is unknown.
 func (w *World) AttacherDown(driver string) *Reason {
 	is, since := w.leads(attacherLease(driver))
 	if is != lapsed {
@@ -525,14 +514,13 @@ func (w *World) AttacherDown(driver string) *Reason {
 		Do:      "Look at the driver's controller pod, container csi-attacher: `kubectl get pods -A | grep -i csi`"}
 }
 
-// AttacherSeen says whether a driver's external-attacher has a Lease, which shows whether it runs.
+// AttacherSeen says whether a driver's external-attacher has a Lease.
 func (w *World) AttacherSeen(driver string) bool {
 	is, _ := w.leads(attacherLease(driver))
 	return is != never
 }
 
-// attacherLease is the name of the Lease of a driver's external-attacher. As in
-// csi-lib-utils/leaderelection, "-" replaces characters that a name can't have.
+// attacherLease replaces characters that a name can't have by "-", as in csi-lib-utils/leaderelection.
 func attacherLease(driver string) string {
 	return "external-attacher-leader-" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
@@ -547,18 +535,17 @@ func (w *World) Served() bool {
 	return !slices.ContainsFunc(w.Unseen, func(u Unseen) bool { return u.Missing && strings.HasSuffix(u.Resource, "."+v1alpha1.GroupName) })
 }
 
-// Owner is a workload with pods that are explained together.
+// Owner is a workload whose pods are explained together.
 type Owner struct {
 	Kind, Namespace, Name string
-	// UIDs are its own, and its intermediate controllers', such as the ReplicaSets of a Deployment.
+	// UIDs are its own and its intermediate controllers', like a Deployment's ReplicaSets.
 	UIDs  []types.UID
 	Wants int32
-	// Fails: its condition ReplicaFailure says that it can't make a pod, as in a rollout beside running
-	// pods.
+	// Fails: its condition ReplicaFailure says that it can't make a pod.
 	Fails bool
 }
 
-// Workload is why the pods of a workload do not run.
+// Workload says why a workload's pods do not run.
 type Workload struct {
 	Kind      string `json:"workloadKind"`
 	Namespace string `json:"namespace"`
@@ -567,15 +554,15 @@ type Workload struct {
 	Wants     int32  `json:"wants"`
 	Pods      int    `json:"pods"`
 	Waits     int    `json:"waits"`
-	// Runs is how many of the pods have started and have no cause.
+	// Runs counts the started pods without a cause.
 	Runs int `json:"runs"`
-	// Cause is the most frequent cause, or the reason that pods are not even made.
+	// Cause is the most frequent cause, or the reason that no pods are made.
 	Cause  *Reason    `json:"cause,omitempty"`
 	Groups []PodGroup `json:"groups,omitempty"`
 	Unseen []Unseen   `json:"unseen,omitempty"`
 }
 
-// PodGroup is pods of a workload with the same cause.
+// PodGroup has a workload's pods with the same cause.
 type PodGroup struct {
 	Pods  []string `json:"pods"`
 	Cause Reason   `json:"cause"`
@@ -593,8 +580,7 @@ func (w *World) PodsOf(o Owner) []*corev1.Pod {
 	return list
 }
 
-// ExplainWorkload says why a workload's pods do not run. A finished pod counts for a Job only, and only
-// while no other pod of the Job lives: otherwise another pod is made.
+// ExplainWorkload counts a finished pod only for a Job without a live pod: otherwise another pod is made.
 func (w *World) ExplainWorkload(o Owner) Workload {
 	out := Workload{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Wants: o.Wants, Unseen: w.unseenWith()}
 	groups := map[string]*PodGroup{}
@@ -653,7 +639,7 @@ func (w *World) ExplainWorkload(o Owner) Workload {
 	return out
 }
 
-// notMade quotes why a workload's pods are not even created; nil: unknown, or over.
+// notMade says why a workload's pods are not created; nil: unknown, or over.
 func (w *World) notMade(o Owner) *Reason {
 	var last *corev1.Event // among all makers of the workload's pods
 	for _, uid := range o.UIDs {
@@ -672,7 +658,7 @@ func (w *World) notMade(o Owner) *Reason {
 		Do: fmt.Sprintf("`kubectl describe %s -n %s %s`", strings.ToLower(o.Kind), o.Namespace, o.Name)}
 }
 
-// nodeCause says that the pod's node is gone or not ready; nil when it is there and ready.
+// nodeCause is nil when the pod's node is there and ready.
 func (w *World) nodeCause(p *corev1.Pod) *Reason {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
@@ -697,7 +683,7 @@ func (w *World) nodeCause(p *corev1.Pod) *Reason {
 	return c
 }
 
-// kubeletsWords are the words of a condition Ready with one of the statuses, behind a colon; empty: none.
+// kubeletsWords quotes condition Ready if it has one of the statuses.
 func kubeletsWords(n *corev1.Node, statuses ...corev1.ConditionStatus) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && slices.Contains(statuses, c.Status) && c.Message != "" {
@@ -707,7 +693,6 @@ func kubeletsWords(n *corev1.Node, statuses ...corev1.ConditionStatus) string {
 	return ""
 }
 
-// whoMakesAnother names the controller that makes a pod again when it is gone.
 func whoMakesAnother(p *corev1.Pod) string {
 	switch owner := metav1.GetControllerOf(p); {
 	case owner == nil:
@@ -720,7 +705,7 @@ func whoMakesAnother(p *corev1.Pod) string {
 	return "Its controller makes another one"
 }
 
-// deletedAt is the time of a pod's delete request: its deletionTimestamp is the end of its grace period.
+// deletedAt subtracts the grace period: a deletionTimestamp is its end.
 func deletedAt(p *corev1.Pod) time.Time {
 	at := p.DeletionTimestamp.Time
 	if p.DeletionGracePeriodSeconds != nil {
@@ -729,8 +714,7 @@ func deletedAt(p *corev1.Pod) time.Time {
 	return at
 }
 
-// terminatingCause says why a pod that is being deleted does not go: its node is gone or not ready, and no
-// kubelet ends it, or its kubelet says that it can't. Nil if the kubelet ends the pod.
+// terminatingCause says why a deleted pod does not go. Nil if its kubelet ends it.
 func (w *World) terminatingCause(p *corev1.Pod) *Reason {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
@@ -759,8 +743,7 @@ func (w *World) terminatingCause(p *corev1.Pod) *Reason {
 	return c
 }
 
-// notEndedCause quotes a kubelet's failure to end a pod that is being deleted; nil where there is no
-// complaint since the deletion.
+// notEndedCause quotes a kubelet's complaint since the deletion; nil: none.
 func (w *World) notEndedCause(p *corev1.Pod) *Reason {
 	e := w.Evidence.complaint(p.UID)
 	if e == nil || eventTime(e).Before(deletedAt(p)) {
@@ -776,15 +759,14 @@ func ofStatefulSet(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "StatefulSet"
 }
 
-// adviceOnGone is the remedy for a Node that is gone while its machine may have volumes.
+// adviceOnGone is the remedy for a missing Node whose machine may have volumes.
 const adviceOnGone = "If its machine runs, restart its kubelet there: it makes the Node again. Otherwise see at its console, or in the cloud, that it is powered off, and then docs/operate/dead-nodes.md#a-node-that-was-deleted"
 
 func adviceOnGoneNode(node string) string {
 	return fmt.Sprintf("The Node %s is gone from the API. %s", node, adviceOnGone)
 }
 
-// NodeGone names the volumes that may be at the machine of a missing Node, with the remedy; empty: there
-// are none, or nodes may not be listed.
+// NodeGone names volumes that may be at a missing Node, with the remedy; empty: none, or nodes are hidden.
 func (w *World) NodeGone(name string) string {
 	if w.unseen("nodes") {
 		return ""
@@ -803,8 +785,8 @@ func (w *World) NodeGone(name string) string {
 	return fmt.Sprintf("nodes %q not found: the Node is gone, and its machine may still have %s: %s. %s", name, Count(len(names), "volume"), list, adviceOnGone)
 }
 
-// safeAdvice is the remedy for a reason. It gives a command that ends pods only for the reason's node, only
-// where the node is seen to be not ready, and with the check that its machine is off.
+// safeAdvice ends pods only at the reason's node, only if that is seen not ready, and with the check that
+// its machine is off.
 func (w *World) safeAdvice(code ledger.Code, node string) string {
 	if code != rules.NodeUnreachable {
 		return ofNode(w.adviceOn(code).Do, node)
@@ -831,7 +813,6 @@ func ofNode(do, node string) string {
 	return strings.ReplaceAll(do, explain+"NODE", explain+cmp.Or(node, "NODE"))
 }
 
-// adviceOnDead is the remedy for a node that is not ready while something waits for it.
 func (w *World) adviceOnDead(n *corev1.Node) string {
 	lives := w.kubeletLives(n)
 	switch {

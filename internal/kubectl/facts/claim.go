@@ -14,19 +14,19 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Storage is a claim or a PersistentVolume, with its volume and its users.
+// Storage is a claim or PersistentVolume with its users.
 type Storage struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Phase     string `json:"phase"`
 	Answer    string `json:"answer"`
-	// Cause is its problem; nil when there is none.
+	// Cause is its problem, or nil.
 	Cause *Reason `json:"cause,omitempty"`
 	// Reasons are its problems at every node.
 	Reasons []Reason `json:"reasons,omitempty"`
-	// Volume is nil while there is none, or it never needs an attachment.
+	// Volume is nil while it is missing, or if it never needs an attachment.
 	Volume *Volume `json:"volume,omitempty"`
-	// Pods are the pods that refer to it, with their waits.
+	// Pods are its referring pods, with their waits.
 	Pods   []PodNeed `json:"pods,omitempty"`
 	Unseen []Unseen  `json:"unseen,omitempty"`
 }
@@ -40,7 +40,7 @@ type PodNeed struct {
 	Cause       *Reason   `json:"cause,omitempty"`
 	Answer      string    `json:"answer"`
 	Terminating bool      `json:"terminating,omitempty"`
-	// Since is the start of the pod's wait because of Cause, which may be older than the pod.
+	// Since is the start of the wait for Cause, perhaps before the pod's.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -59,7 +59,7 @@ func (w *World) ExplainClaim(c *corev1.PersistentVolumeClaim) Storage {
 	return out
 }
 
-// ExplainPersistentVolume is ExplainClaim for a PersistentVolume.
+// ExplainPersistentVolume is like ExplainClaim.
 func (w *World) ExplainPersistentVolume(pv *corev1.PersistentVolume) Storage {
 	out := Storage{Name: pv.Name, Phase: string(pv.Status.Phase), Unseen: w.Unseen}
 	if fact := w.Snapshot.PersistentVolume(pv.Name); fact != nil {
@@ -131,7 +131,6 @@ func (w *World) addPods(out *Storage, claim ledger.ClaimKey) {
 	slices.SortFunc(out.Pods, func(a, b PodNeed) int { return strings.Compare(a.Who.String(), b.Who.String()) })
 }
 
-// storageCause finds a volume's problem: for all its users, or at the node that it can't leave.
 func storageCause(out *Storage) {
 	switch {
 	case out.Cause != nil:
@@ -148,8 +147,8 @@ func storageCause(out *Storage) {
 	}
 }
 
-// podsCause is the wait of the first pod that waits for a volume; nil when there is no such pod. A pod that
-// lacks a claim does not wait for another claim of the same name.
+// podsCause is the first pod's wait for a volume, or nil. A pod that lacks a claim does not wait for
+// another claim of the same name.
 func podsCause(pods []PodNeed) *Reason {
 	for _, p := range pods {
 		if len(p.Reasons) > 0 && p.Cause != nil && p.Cause.Code != string(rules.ClaimMissing) && (p.Cause.Of == OfVolume || p.Cause.Of == OfComponent) {
@@ -168,8 +167,7 @@ func userOfDeadNode(pods []PodNeed) *PodNeed {
 	return nil
 }
 
-// deletingCause is for a claim that is being deleted while a pod still uses it: it names the loss when the
-// pod ends. Nil for other claims.
+// deletingCause names the loss at the end of a deleted claim's last pod. Nil for other claims.
 func (w *World) deletingCause(c *corev1.PersistentVolumeClaim, pods []PodNeed) *Reason {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p PodNeed) bool { return p.Node == "" }) // pods without a node keep no claim
 	if c.DeletionTimestamp == nil || len(pods) == 0 {

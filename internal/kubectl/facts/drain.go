@@ -21,57 +21,52 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// DrainPlan is the effect of a node's drain on the pods with volumes there. It looks at volumes, node
-// selectors, node affinity and taints, but not at CPU, memory, pod affinity and disruption budgets.
+// DrainPlan considers volumes, node selectors, node affinity and taints, but not CPU, memory, pod affinity
+// and disruption budgets.
 type DrainPlan struct {
 	Node   string `json:"node"`
 	Answer string `json:"answer"`
-	// AsksBudgets: the caller also tries the evictions, which asks the disruption budgets.
+	// AsksBudgets: the caller also tries the evictions, against the disruption budgets.
 	AsksBudgets bool       `json:"-"`
 	Waits       int        `json:"waits"`
 	Pods        []DrainPod `json:"pods,omitempty"`
-	// Alone are the pods without a controller, as namespace/name, with volumes or without: drain evicts
-	// them with --force only.
+	// Alone are all pods without a controller, as namespace/name: drain evicts them only with --force.
 	Alone []string `json:"alone,omitempty"`
-	// Tickets are the tickets that are no pods', and stay there, end or move.
+	// Tickets are tickets of no pod, with the cordon's effect.
 	Tickets []DrainTicket `json:"tickets,omitempty"`
-	// Stuck are volumes at the node that have no user there, and can't leave as things are.
+	// Stuck are volumes that have no user there, and can't leave now.
 	Stuck []Volume `json:"stuck,omitempty"`
-	// Dead: the node is not ready, and nothing is unmounted there: the plan names no pods. Do is the
-	// remedy, empty where the node is out of service.
+	// Dead: the node is not ready, and the plan names no pods. Do is the remedy; empty: out of service.
 	Dead bool   `json:"notReady,omitempty"`
 	Do   string `json:"do,omitempty"`
-	// NotVisible are the resources that may not be listed: they leave open whether pods with seeming room
-	// elsewhere can go there.
+	// NotVisible resources leave room for pods elsewhere unsure.
 	NotVisible []string `json:"notVisible,omitempty"`
-	// Down are the components that pods need to get their volumes elsewhere, and that are down.
+	// Down are down components that the pods need.
 	Down   []Reason `json:"down,omitempty"`
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
-// Clear says whether no known or hidden fact stands in the way of the pods.
+// Clear says whether no known or hidden fact obstructs the pods.
 func (p *DrainPlan) Clear() bool {
 	return p.Waits == 0 && !p.Dead && len(p.NotVisible) == 0 && len(p.Down) == 0
 }
 
-// Empties says whether the drain leaves the node empty: nothing stands in the way of the pods, none needs
-// --force, and no volume stays for a ticket or because it can't leave.
+// Empties: nothing obstructs the pods, none needs --force, and no volume stays.
 func (p *DrainPlan) Empties() bool {
 	return p.Clear() && len(p.Alone) == 0 && len(p.Stuck) == 0 && !slices.ContainsFunc(p.Tickets, DrainTicket.stays)
 }
 
-// DrainTicket is a VolumeTicket at the node that is not a pod's.
+// DrainTicket is a VolumeTicket of no pod at the node.
 type DrainTicket struct {
 	Ticket string `json:"ticket"` // namespace/name
 	Type   string `json:"type"`
-	// Then is the cordon's effect on it: Stay, End or Move.
+	// Then is the cordon's effect: Stay, End or Move.
 	Then string `json:"then"`
 }
 
 func (t DrainTicket) stays() bool { return t.Then == string(v1alpha1.OnDrainStay) }
 
-// drainTickets are the VolumeTickets, by name, that have volumes at a node, or that its cordon ends or
-// moves.
+// drainTickets are sorted by name.
 func (w *World) drainTickets(node string) []DrainTicket {
 	var list []DrainTicket
 	for _, t := range w.Tickets {
@@ -88,26 +83,26 @@ func (w *World) drainTickets(node string) []DrainTicket {
 
 const fewTickets = 5
 
-// DrainPod is one pod of the node.
+// DrainPod is a pod of the node.
 type DrainPod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Workload is the pod's controller, such as statefulset/db; empty: none.
+	// Workload is the pod's controller, like statefulset/db, or empty.
 	Workload string   `json:"workload,omitempty"`
 	Volumes  []string `json:"volumes"`
-	// To is the node that would suit its volumes best; empty when the pod would wait or end.
+	// To is the best node for its volumes; empty when the pod would wait or end.
 	To string `json:"to,omitempty"`
-	// Ends: no controller makes the pod again, and its volumes need no room elsewhere.
+	// Ends: no controller makes the pod again, and its volumes need no room.
 	Ends       bool `json:"ends,omitempty"`
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Note has further facts, such as that no controller makes the pod again.
+	// Note has further facts.
 	Note string `json:"note,omitempty"`
-	// Nodes say why no node will do, for a pod that would wait.
+	// Nodes say why no node suits a pod that would wait.
 	Nodes []NodesVerdict `json:"nodes,omitempty"`
 }
 
-// DrainPlan plays a drain through: all pods go, and come back one after another, the older first, each to
-// the node that suits its volumes best. Pods of DaemonSets and mirror pods stay, as with kubectl drain.
+// DrainPlan simulates a drain: pods go and come back, the older first, each to its best node. Pods of
+// DaemonSets and mirror pods stay, as with kubectl drain.
 func (w *World) DrainPlan(node string) DrainPlan {
 	out := w.DrainPlanOf(node, func(*corev1.Pod) bool { return true })
 	if out.Dead {
@@ -123,8 +118,7 @@ func (w *World) DrainPlan(node string) DrainPlan {
 	return out
 }
 
-// deadPlan is for a node that is not ready: a drain evicts its pods, but no kubelet ends them or unmounts
-// anything.
+// deadPlan is for a node that is not ready: no kubelet ends pods or unmounts.
 func (w *World) deadPlan(n *corev1.Node) DrainPlan {
 	out := DrainPlan{Node: n.Name, Dead: true, Unseen: w.Unseen, NotVisible: w.mayNotList()}
 	switch {
@@ -140,7 +134,7 @@ func (w *World) deadPlan(n *corev1.Node) DrainPlan {
 	return out
 }
 
-// DrainPlanOf is the plan of a drain of only the pods that leave.
+// DrainPlanOf is the plan for only the pods that leave.
 func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPlan {
 	if n := w.Node(node); n != nil && !w.isReady(ledger.NodeName(node)) {
 		return w.deadPlan(n)
@@ -172,7 +166,6 @@ func (w *World) DrainPlanOf(node string, leaves func(*corev1.Pod) bool) DrainPla
 	return out
 }
 
-// ending are the leaving pods with volumes that no controller makes again.
 func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
 	pods := slices.DeleteFunc(slices.Clone(w.Pods), func(p *corev1.Pod) bool {
 		return !leaves(p) || MadeAgain(p) || w.OwnerPod(p) != nil || w.PodFact(p).Phase == ledger.PodFinished || !w.needsRoom(p)
@@ -186,7 +179,7 @@ func (w *World) ending(leaves func(*corev1.Pod) bool) []DrainPod {
 	return list
 }
 
-// roomFor lists a pod's volumes, by claim name, that need an attachment or that only some nodes can use.
+// roomFor lists a pod's volumes, by claim name, that need room or certain nodes.
 func (w *World) roomFor(p *corev1.Pod, request rules.Request) []string {
 	var list []string
 	for _, need := range request.Needs {
@@ -211,8 +204,8 @@ func olderFirst(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// doubted says why a volume of a pod can't leave a node even without the pod; empty: all can. It was taken
-// by force, and the node may still have it mounted.
+// doubted says why a pod's volume can't leave a node even without the pod, or is empty: it was taken by
+// force, and the node may still have it mounted.
 func (w *World) doubted(pod *corev1.Pod, node string) string {
 	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
 		v := w.Snapshot.Volume(need.Volume)
@@ -223,8 +216,7 @@ func (w *World) doubted(pod *corev1.Pod, node string) string {
 	return ""
 }
 
-// mayNotList are the resources that may not be listed, in some namespaces or in all. Resources that the
-// cluster does not serve have no objects, and are left out.
+// mayNotList omits resources that the cluster does not serve.
 func (w *World) mayNotList() []string {
 	var list []string
 	for _, u := range w.Unseen {
@@ -241,8 +233,6 @@ func anyNotVisible(groups []NodesVerdict) bool {
 	})
 }
 
-// downFor are the components that pods need to get a node or volumes, and that are down: their schedulers,
-// the controller, the attachers.
 func (w *World) downFor(pods []*corev1.Pod) []Reason {
 	var list []Reason
 	add := func(c *Reason) {
@@ -260,9 +250,8 @@ func (w *World) downFor(pods []*corev1.Pod) []Reason {
 	return list
 }
 
-// without is the cluster after a drain: the node is cordoned, the leaving pods have no node, and their
-// volumes no user. Gone pods that are made again are treated the same. It returns the pods that are made
-// again and need room for volumes, the older first.
+// without cordons the node, and takes the node from leaving pods and the user from their volumes, and
+// likewise for gone pods. It returns the pods that are made again and need room, the older first.
 func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*corev1.Pod) (*World, []*corev1.Pod) {
 	objects := w.Objects
 	objects.Nodes = slices.Clone(w.Nodes)
@@ -300,14 +289,13 @@ func (w *World) without(node string, leaves func(*corev1.Pod) bool, gone []*core
 	return after, moved
 }
 
-// isOver says whether a pod has ended by itself, and is not made again. A deleted pod ends as well, just
-// before its object is gone, and a StatefulSet makes the next pod only then.
+// isOver says whether a pod has ended for good. A deleted pod ends just before its object is gone, and a
+// StatefulSet waits for that.
 func (w *World) isOver(p *corev1.Pod) bool {
 	restarts := p.Spec.RestartPolicy != corev1.RestartPolicyNever && p.Spec.RestartPolicy != corev1.RestartPolicyOnFailure
 	return w.PodFact(p).Phase == ledger.PodFinished && (p.DeletionTimestamp == nil || !restarts)
 }
 
-// needsRoom says whether a pod has volumes that need an attachment, or that only some nodes can use.
 func (w *World) needsRoom(p *corev1.Pod) bool { return w.NeedsAttachment(p) || len(w.tied(p)) > 0 }
 
 func (w *World) ticketsWithout(node string) []*v1alpha1.VolumeTicket {
@@ -325,8 +313,8 @@ func stays(p *corev1.Pod) bool {
 
 const successorSuffix = "/successor"
 
-// successor is the pod that takes a pod's place. Its ephemeral volumes are made anew with it. It also has
-// the volumes of the pods that the pod controls, since these are made at its node.
+// successor has new ephemeral volumes, and the volumes of pods that the pod controls, since these are made
+// at its node.
 func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 	next := p.DeepCopy()
 	next.UID += successorSuffix
@@ -341,8 +329,7 @@ func (w *World) successor(p *corev1.Pod) *corev1.Pod {
 
 func originalUID(p *corev1.Pod) types.UID { return p.UID[:len(p.UID)-len(successorSuffix)] }
 
-// tied lists a pod's claims with volumes that only some nodes can use, attachable or not, such as local
-// disks.
+// tied lists claims whose volumes only some nodes can use.
 func (w *World) tied(p *corev1.Pod) []string {
 	var list []string
 	for _, claim := range w.ClaimsOf(p.Namespace, p.Spec.Volumes) {
@@ -402,40 +389,39 @@ func (p *DrainPlan) ending() int {
 	return n
 }
 
-// DrainStay is a pod that stays for now, with each node's verdict, or with the reason that its volumes
-// would not leave this node.
+// DrainStay is a pod that stays for now, and why.
 type DrainStay struct {
 	Pod   *corev1.Pod
 	Nodes []NodesVerdict
 	Why   string
 }
 
-// DrainNow is what a drain may do at this moment.
+// DrainNow says what a drain may do now.
 type DrainNow struct {
-	// Moves are pods with room for their volumes elsewhere, in the order of eviction: first the pods that
-	// the fewest nodes suit, then the older. All fit at once.
+	// Moves are pods with room elsewhere, in eviction order: fewest suitable nodes first, then the older.
+	// All fit at once.
 	Moves []*corev1.Pod
-	// Stay are the pods that would find no room now, with the reason.
+	// Stay are the pods without room elsewhere now.
 	Stay []DrainStay
-	// Kept: room is kept first for pods that are about to be placed.
+	// Kept: pods that are about to be placed get room first.
 	Kept bool
-	// Down are the components that pods need to get their volumes elsewhere, and that are down.
+	// Down are down components that the pods need.
 	Down []Reason
 }
 
 // DrainAsk is a drain's question at one moment.
 type DrainAsk struct {
 	Node string
-	// Leave are the pods of the node that the drain evicts, or has evicted, and that need room elsewhere.
+	// Leave are the node's pods that the drain evicts or has evicted, and that need room.
 	Leave map[types.UID]bool
-	// Last are pods with a refused eviction: other pods get room before them.
+	// Last are pods with a refused eviction: others get room first.
 	Last map[types.UID]bool
-	// Gone are pods that have left and have no successor yet.
+	// Gone are pods that have left and lack a successor.
 	Gone []*corev1.Pod
 }
 
-// DrainNow says which pods with volumes may be evicted now. Pods that are about to be placed get room
-// first: pods without a node, and leaving pods of any node that are made again.
+// DrainNow says which pods may be evicted now. Pods without a node, and leaving pods that are made again,
+// get room first.
 func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	after, moved := w.without(ask.Node, func(p *corev1.Pod) bool {
 		return ask.Leave[p.UID] || w.comesBack(p)
@@ -480,14 +466,13 @@ func (w *World) DrainNow(ask DrainAsk) DrainNow {
 	return out
 }
 
-// MadeAgain says whether a controller replaces a pod after its eviction, at any node with room. A DaemonSet
-// does that at the same node only. A pod that another pod controls goes with its owner.
+// MadeAgain says whether a controller replaces an evicted pod at any node. A DaemonSet uses the same node,
+// and a pod that another pod controls goes with its owner.
 func MadeAgain(p *corev1.Pod) bool {
 	return metav1.GetControllerOf(p) != nil && !DaemonSet(p) && ofPod(p) == nil
 }
 
-// ofPod is the pod that controls a pod, such as a virtual machine's pod for a pod that plugs a disk in;
-// nil: none.
+// ofPod is the pod that controls a pod, or nil.
 func ofPod(p *corev1.Pod) *metav1.OwnerReference {
 	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "Pod" && owner.APIVersion == "v1" {
 		return owner
@@ -495,12 +480,12 @@ func ofPod(p *corev1.Pod) *metav1.OwnerReference {
 	return nil
 }
 
-// comesBackWithin is for how long a pod that should have ended counts as about to be made again: after that
-// something lasting keeps it.
+// comesBackWithin limits how long an ending pod counts as about to be made again: longer, something lasting
+// keeps it.
 const comesBackWithin = 2 * time.Minute
 
-// comesBack says whether a pod is ending and its controller has yet to replace it. At a node that is not
-// ready no pod ends.
+// comesBack says whether an ending pod still lacks its replacement. No pod ends at a node that is not
+// ready.
 func (w *World) comesBack(p *corev1.Pod) bool {
 	if p.DeletionTimestamp == nil || p.Spec.NodeName == "" || !MadeAgain(p) || stays(p) || !w.isReady(ledger.NodeName(p.Spec.NodeName)) {
 		return false
@@ -511,16 +496,14 @@ func (w *World) comesBack(p *corev1.Pod) bool {
 	return w.NextOf(p, deletedAt(p)) == nil
 }
 
-// waitsForNode says whether a pod with volumes is about to be placed. It is not if its scheduler refuses it
-// for other reasons than volumes, or has not reported on it for long: perhaps it has no scheduler, or waits
-// for something else.
+// waitsForNode is false if the scheduler refuses a pod for other reasons than volumes, or has not reported
+// for long.
 func (w *World) waitsForNode(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
 		w.PodFact(p).Phase != ledger.PodFinished && w.NeedsAttachment(p) && w.mayBePlaced(p)
 }
 
-// mayBePlaced says whether the scheduler may have refused a pod for lack of room for its volumes: its
-// message names volumes, or it has reported nothing lately.
+// mayBePlaced: the scheduler's message names volumes, or there is no recent message.
 func (w *World) mayBePlaced(p *corev1.Pod) bool {
 	said := podCondition(p, corev1.PodScheduled)
 	if said == nil || said.Status != corev1.ConditionFalse || said.Message == "" {
@@ -530,17 +513,15 @@ func (w *World) mayBePlaced(p *corev1.Pod) bool {
 	return said.Reason == v1alpha1.ReasonVolumeWait || slices.ContainsFunc([]string{"olume", "slot", "claim"}, func(word string) bool { return strings.Contains(message, word) })
 }
 
-// placedWithin is for how long a pod without a scheduler's report counts as about to be placed.
 const placedWithin = 2 * time.Minute
 
-// trial places pods one after another, each beside the pods before it.
+// trial places each pod beside the earlier pods.
 type trial struct {
 	world  *World
 	placed ledger.Delta
 }
 
-// place finds the node that suits a pod's volumes best, and keeps the room for it there. Where no node has
-// room, node is empty and the verdicts say why.
+// place keeps the room at the best node. Without room, node is empty and the verdicts say why.
 func (t *trial) place(p *corev1.Pod) (node string, verdicts []NodesVerdict) {
 	snapshot := t.world.Snapshot.With(&t.placed)
 	request := rules.PodRequest(snapshot, t.world.PodFact(p))
@@ -565,15 +546,13 @@ func (t *trial) choices(p *corev1.Pod) int {
 type VolumeThere struct {
 	Volume string
 	Why    string
-	// Pods are the known pods of the node that use it.
+	// Pods are its known users at the node.
 	Pods []types.UID
-	// Ticket is the VolumeTicket, as namespace/name, that alone keeps it there; empty: there is another
-	// reason.
+	// Ticket is the VolumeTicket, as namespace/name, that alone keeps it there, or empty.
 	Ticket string
 }
 
-// VolumesThere lists the volumes that may be mounted at a node, with or without a user: reported in use by
-// the kubelet, perhaps left there, kept by a ticket, or found as leftovers by moorage-node.
+// VolumesThere lists the volumes that may be mounted at a node, with or without a user.
 func (w *World) VolumesThere(node string) []VolumeThere {
 	var list []VolumeThere
 	name := ledger.NodeName(node)
@@ -609,8 +588,7 @@ func (w *World) VolumesThere(node string) []VolumeThere {
 	return list
 }
 
-// whyThere says why a volume may be mounted at a node; empty when it is not, as far as its kubelet and its
-// pods know.
+// whyThere is empty if the kubelet and its pods know of no mount.
 func (w *World) whyThere(v *ledger.Volume, p *ledger.VolumeOnNode) string {
 	switch {
 	case !p.InUse && w.Snapshot.IsUnknown(v, p):
@@ -629,8 +607,8 @@ func (w *World) whyThere(v *ledger.Volume, p *ledger.VolumeOnNode) string {
 	return ""
 }
 
-// keptBy is the granted VolumeTicket that keeps a volume at a node; nil: none. A ticket that outlasts a
-// drain comes first.
+// keptBy is the granted VolumeTicket that keeps a volume at a node, or nil. A ticket that outlasts a drain
+// comes first.
 func (w *World) keptBy(p *ledger.VolumeOnNode) (kept *ledger.Ticket) {
 	for _, u := range p.Users {
 		t := w.Snapshot.Ticket(u.Ticket)
@@ -647,8 +625,7 @@ func CordonedSince(n *corev1.Node) time.Time {
 	return written.at
 }
 
-// OnlyHere says whether a pod with volumes can run at no other node, because of its node selector or
-// affinity, or a volume's, such as a local disk's.
+// OnlyHere says whether node rules keep a pod with volumes from all other nodes.
 func (w *World) OnlyHere(p *corev1.Pod, node string) bool {
 	claims := w.tied(p)
 	if len(claims) == 0 && (!w.NeedsAttachment(p) || affinityOf(p) == byAffinity) {
@@ -672,7 +649,7 @@ func DaemonSet(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
 }
 
-// OwnerPod is the pod that controls a pod; nil: there is none, or it is gone.
+// OwnerPod is the pod that controls a pod; nil: none, or gone.
 func (w *World) OwnerPod(p *corev1.Pod) *corev1.Pod {
 	if owner := ofPod(p); owner != nil {
 		return w.ByUID(owner.UID)
@@ -693,7 +670,7 @@ func (w *World) belongingTo(p *corev1.Pod) []*corev1.Pod {
 // ByUID finds a pod, or nil.
 func (w *World) ByUID(uid types.UID) *corev1.Pod { return w.pods[string(uid)] }
 
-// WaitsFor says shortly why a pod does not run yet.
+// WaitsFor says briefly why a pod does not run yet.
 func (w *World) WaitsFor(p *corev1.Pod) string {
 	if c := w.ExplainPod(p).Cause; c != nil && c.Of != OfScheduling {
 		return fmt.Sprintf("%s: %s", c.Code, strings.TrimSuffix(c.Message, "."))
@@ -709,8 +686,7 @@ func (w *World) WaitsFor(p *corev1.Pod) string {
 	return "no node yet"
 }
 
-// NextOf is the pod that took a pod's place since a time; nil: none. It has a claim of the pod's; among
-// several a running pod comes first.
+// NextOf is the pod that took a pod's place and claim since a time, or nil; a running pod comes first.
 func (w *World) NextOf(p *corev1.Pod, since time.Time) *corev1.Pod {
 	var next *corev1.Pod
 	for _, claim := range claimNames(p) {
@@ -737,7 +713,6 @@ func claimNames(p *corev1.Pod) []string {
 	return list
 }
 
-// answerDrain names the obstacles of the node's pods, tickets and volumes in a few sentences.
 func answerDrain(p *DrainPlan) string {
 	var parts []string
 	say := func(n int, format string, args ...any) {

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// left is a node that its only pod, of the volume h, has left, while its kubelet reports nothing.
 func left() Objects {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n-uid"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -38,7 +37,6 @@ func nodeHas(v v1alpha1.ReportedVolume) *v1alpha1.NodeMountReport {
 	return &v1alpha1.NodeMountReport{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "word"}, Status: v1alpha1.NodeMountReportStatus{Volumes: []v1alpha1.ReportedVolume{v}}}
 }
 
-// A volume may be at a node without a pod, by any source; a drain waits for it.
 func TestVolumesThere(t *testing.T) {
 	const leftThere = "perhaps left there without"
 	for name, test := range map[string]struct {
@@ -98,7 +96,6 @@ func TestVolumesThere(t *testing.T) {
 	}
 }
 
-// manual is a ticket by hand for the volume h at the node n.
 func manual(granted metav1.ConditionStatus) *v1alpha1.VolumeTicket {
 	return &v1alpha1.VolumeTicket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-hand", UID: "by-hand"},
@@ -108,7 +105,7 @@ func manual(granted metav1.ConditionStatus) *v1alpha1.VolumeTicket {
 	}
 }
 
-// Room is kept for a pod that is ending and is made again, until then or until something else keeps it.
+// Room is kept for an ending pod that is made again.
 func TestComesBack(t *testing.T) {
 	owned := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "h", UID: "set", Controller: new(true)}}
 	ending := func(o *Objects) *corev1.Pod {
@@ -154,7 +151,6 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// No room is kept for a pod that its scheduler refuses for another reason, or does not look at yet.
 func TestWaitsForNode(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
@@ -189,7 +185,6 @@ func TestWaitsForNode(t *testing.T) {
 	}
 }
 
-// A volume of a node comes with its pods, and shows which volumes stay with pods that stay.
 func TestVolumesThereHavePods(t *testing.T) {
 	o := left()
 	o.Nodes[0].Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + driver + "^h"}

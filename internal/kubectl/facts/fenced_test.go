@@ -13,8 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// FencedAt counts the holds with an entry for this Node object. A volume that has left the node does not
-// count.
 func TestFencedAt(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: noon().Add(time.Duration(minutes) * time.Minute)}

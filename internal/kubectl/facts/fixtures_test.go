@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// podWith is a pod of namespace shop with the claim of its name.
 func podWith(id, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: id, UID: types.UID(id)},
@@ -22,7 +21,6 @@ func podWith(id, node string) *corev1.Pod {
 	}
 }
 
-// one adds a running pod with an attached volume at a node, all named id.
 func one(o *Objects, node *corev1.Node, id string) {
 	pv := "pv-" + id
 	o.PersistentVolumes = append(o.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: pv}, Spec: corev1.PersistentVolumeSpec{

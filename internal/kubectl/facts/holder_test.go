@@ -14,7 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// ready is a node that is ready, with a driver for ten volumes. manager writes its volumesAttached.
+// manager writes volumesAttached.
 func ready(o *Objects, name, manager string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: new(metav1.NewTime(noon())),
@@ -26,8 +26,7 @@ func ready(o *Objects, name, manager string) *corev1.Node {
 	return node
 }
 
-// While moorage-controller is down, kube-controller-manager moves volumes in Cooperative mode: the holds are old, and
-// the attachments count. In Standalone mode nobody else moves a volume.
+// Without moorage-controller in Cooperative mode, holds are old and attachments count.
 func TestHoldsOfAControllerThatIsDown(t *testing.T) {
 	for manager, want := range map[string]string{kubeControllerManager: "", v1alpha1.ControllerName: "worker-3"} {
 		var o Objects
@@ -47,7 +46,6 @@ func TestHoldsOfAControllerThatIsDown(t *testing.T) {
 	}
 }
 
-// The remedy for a volume that another pod holds names what helps here.
 func TestRemedyForAHeldVolume(t *testing.T) {
 	for name, test := range map[string]struct {
 		want   string

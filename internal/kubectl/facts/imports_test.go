@@ -17,8 +17,8 @@ import (
 
 const longhorn = "driver.longhorn.io"
 
-// importing has nodes w1 and w2 and volumes of driver longhorn, each attached to w1: data with a claim,
-// bare without a claim, used with a pod, and gone without its PersistentVolume.
+// All volumes are attached to w1: data, bare without a claim, used with a pod, gone without its
+// PersistentVolume.
 func importing(t *testing.T) *World {
 	t.Helper()
 	objects := Objects{}
@@ -49,8 +49,6 @@ func importing(t *testing.T) *World {
 	return NewWorld(objects, time.Unix(1000, 0))
 }
 
-// An unused volume gets a ticket: in its claim's namespace, or without a claim in Moorage's own. A pod's
-// volume gets none, and a note names a volume that no ticket can name.
 func TestUnusedAttachments(t *testing.T) {
 	w := importing(t)
 	got := map[string]*v1alpha1.VolumeTicket{}
@@ -80,8 +78,6 @@ func TestUnusedAttachments(t *testing.T) {
 	}
 }
 
-// released adds a PersistentVolume pv-x to objects, attached to w1, with a claimRef to the claim old/x with
-// UID "old".
 func released(objects *Objects) {
 	objects.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: "node"}})
 	objects.Add(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: longhorn, NodeID: "w1"}}}})
@@ -94,8 +90,7 @@ func released(objects *Objects) {
 		Status:     storagev1.VolumeAttachmentStatus{Attached: true}})
 }
 
-// A Released volume, with a claim that is gone or replaced, gets a ticket by its own name in Moorage's
-// namespace, which is granted: a ticket by the claim never is.
+// A ticket by its gone claim is never granted: it names the volume, in Moorage's namespace.
 func TestImportOfReleased(t *testing.T) {
 	for says, of := range map[string]struct {
 		claims []metav1.ObjectMeta
@@ -123,8 +118,7 @@ func TestImportOfReleased(t *testing.T) {
 	}
 }
 
-// Without the right to list claims, a missing claim looks like an unseen claim: the volume's claimRef
-// counts.
+// Without the right to list claims, the volume's claimRef counts.
 func TestManualTicketWithoutClaims(t *testing.T) {
 	objects := Objects{}
 	released(&objects)
@@ -136,7 +130,6 @@ func TestManualTicketWithoutClaims(t *testing.T) {
 	}
 }
 
-// A ticket by name that has to wait is printed with the reason.
 func TestImportThatWaits(t *testing.T) {
 	objects := Objects{}
 	released(&objects)
@@ -152,7 +145,6 @@ func TestImportThatWaits(t *testing.T) {
 	}
 }
 
-// The names in objects end no line of the comment that quotes them.
 func TestImportsAreOneLine(t *testing.T) {
 	handle := "x\n---\nkind: ClusterRoleBinding\u2028#"
 	objects := Objects{}

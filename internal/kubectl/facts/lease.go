@@ -14,20 +14,19 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Leases show which components and kubelets are alive.
+// Leases show live components and kubelets.
 type Leases struct {
-	// Components are the leader Leases of components. Seen says that they could be read: then a component
-	// without a Lease has never led.
+	// Components are leader Leases. Seen: they could be read, so a component without a Lease has never led.
 	Components []coordinationv1.Lease
 	Seen       bool
-	// Nodes are the kubelets' Leases, read only where a node is not ready.
+	// Nodes are the kubelets' Leases, only for nodes that are not ready.
 	Nodes []coordinationv1.Lease
-	// At is when they were read, by the API server's clock; zero: unknown. They show the holders at that
-	// moment: a Lease that has expired by now may have been renewed since.
+	// At is the read's time by the API server's clock; zero: unknown. An expired Lease may have been
+	// renewed since.
 	At time.Time
 }
 
-// asRead is the time that Leases are judged at: when they were read, or now where that is not known.
+// asRead is At, or now if unknown.
 func (l Leases) asRead(now time.Time) time.Time {
 	if l.At.IsZero() {
 		return now
@@ -35,15 +34,13 @@ func (l Leases) asRead(now time.Time) time.Time {
 	return l.At
 }
 
-// Ready says whether a node is ready by its own status.
+// Ready says whether a node's own status is ready.
 func Ready(n *corev1.Node) bool { return hasReady(n, corev1.ConditionTrue) }
 
 func hasReady(n *corev1.Node, status corev1.ConditionStatus) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == status })
 }
 
-// renewal is when a Lease was last renewed: by the API server's own clock, to the second, where it has noted
-// that.
 func renewal(l *coordinationv1.Lease) (at time.Time, noted bool) {
 	if written, _ := lastWrite(l, "renewTime"); !written.at.IsZero() {
 		return written.at, true
@@ -62,9 +59,8 @@ func renews(l *coordinationv1.Lease, now time.Time) bool {
 	return now.Sub(at) <= valid
 }
 
-// kubeletLives says whether the kubelet of a node that is not ready still runs, ends pods and unmounts. It
-// renews its Lease; where that can't be seen, its own report Ready=False counts. A silent kubelet's Ready
-// is Unknown.
+// kubeletLives says whether a not ready node's kubelet still ends pods and unmounts: by its Lease or,
+// without access, its own Ready=False. A silent kubelet's Ready is Unknown.
 func (w *World) kubeletLives(n *corev1.Node) bool {
 	if l := w.nodeLeases[n.Name]; l != nil {
 		return renews(l, w.Leases.asRead(w.Now))
@@ -74,9 +70,8 @@ func (w *World) kubeletLives(n *corev1.Node) bool {
 
 const kubeScheduler = "kube-scheduler"
 
-// Lease finds a component's leader Lease, or nil: Moorage's own in its namespace, kube-scheduler's in
-// kube-system. Other components, such as a driver's attacher, may be in any namespace: the most recently
-// renewed Lease counts.
+// Lease finds a component's leader Lease, or nil: Moorage's in its namespace, kube-scheduler's in
+// kube-system, and for others the latest renewed in any namespace.
 func Lease(leases []coordinationv1.Lease, name, home string) *coordinationv1.Lease {
 	namespace := ""
 	switch name {
@@ -105,17 +100,15 @@ func renewedAt(l *coordinationv1.Lease) time.Time {
 	return l.Spec.RenewTime.Time
 }
 
-// How late a renewal of a component's Lease may be, beyond the Lease's time, before the Lease counts as
-// over, compared with the API server's clock.
+// How late a renewal may be, beyond the Lease's time, by the API server's clock.
 const (
-	// lateByOneClock counts where the API server has noted the renewal, to the second; API servers of a
-	// cluster may differ a little.
+	// lateByOneClock: the API server noted the renewal, to the second. API servers may differ a little.
 	lateByOneClock = 5 * time.Second
-	// lateByTwoClocks counts where only the holder has noted the renewal: its clock may be behind.
+	// lateByTwoClocks: only the holder noted it, whose clock may be behind.
 	lateByTwoClocks = 30 * time.Second
 )
 
-// Lapsed says for how long a component's Lease has been over; zero while a component leads.
+// Lapsed says for how long a component's Lease has been over; zero: not over.
 func Lapsed(l *coordinationv1.Lease, now time.Time) time.Duration {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
 		return 1
@@ -139,15 +132,13 @@ func schedulerLease(p *corev1.Pod) string {
 	return kubeScheduler
 }
 
-// fieldWrite is a write of a field of an object, by the API server's managedFields: its manager, and its
-// time by the API server's clock, to the second; zero where there is none.
+// fieldWrite is a write by managedFields; its time is the API server's, to the second.
 type fieldWrite struct {
 	manager string
 	at      time.Time
 }
 
-// lastWrite finds the last write of a field by its JSON name, such as renewTime. It takes the latest of the
-// field's managers. False where the API server has noted none.
+// lastWrite finds a field's latest write by JSON name. False: none is noted.
 func lastWrite(object metav1.Object, field string) (last fieldWrite, ok bool) {
 	fields := object.GetManagedFields()
 	for i := range fields {

@@ -22,8 +22,7 @@ func leaseOf(name string, renewed, seen time.Time) coordinationv1.Lease {
 	return l
 }
 
-// A kubelet lives while it renews its Lease, by the API server's clock and under any condition of its node;
-// where no Lease is seen, its own report counts.
+// The API server's clock counts. Without a Lease, the kubelet's own report counts.
 func TestKubeletLivesByItsLease(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -50,12 +49,11 @@ func TestKubeletLivesByItsLease(t *testing.T) {
 	}
 }
 
-// A component's Lease is over some seconds after its time by the API server's clock; by the holder's, which
-// may be behind, half a minute after.
+// By the API server's clock it lapses after seconds; by the holder's after half a minute.
 func TestLapsed(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		renewed, seen time.Duration // ago; seen 0: the API server has not noted it
+		renewed, seen time.Duration // ago; seen 0: not noted by the API server
 		want          time.Duration
 	}{
 		{"renewed just now", 0, 0, 0},
@@ -78,8 +76,7 @@ func TestLapsed(t *testing.T) {
 	}
 }
 
-// Leases count at the time when they were read: a Lease that was valid then does not expire without a new
-// read.
+// A Lease does not expire without a new read.
 func TestLeasesAreOfWhenTheyWereRead(t *testing.T) {
 	lease := leaseOf("moorage-scheduler", noon(), noon())
 	lease.Namespace = DefaultHome

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// withTicket is a cluster with a ticket and, if requested, a pod that have a volume at node n1.
 func withTicket(pod, cooperative bool) *World {
 	granted := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}
@@ -53,7 +52,6 @@ func withTicket(pod, cooperative bool) *World {
 	return NewWorld(objects, noon())
 }
 
-// A plan is clear, and drain-plan ends with exit code 0, only where no ticket stays at the node.
 func TestDrainPlanWithTickets(t *testing.T) {
 	for then, empties := range map[v1alpha1.OnDrain]bool{v1alpha1.OnDrainStay: false, v1alpha1.OnDrainEnd: true} {
 		w := withTicket(false, false)

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// Tickets are listed in the controller's order; tickets of the same second by namespace and name.
 func TestTicketsAreListedAsServed(t *testing.T) {
 	asks := func(namespace, name string) *v1alpha1.VolumeTicket {
 		return &v1alpha1.VolumeTicket{

@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The node affinity of an in-tree PersistentVolume comes from its translation, as in kube-scheduler:
-// present nodes lack the old zone label.
+// Present nodes lack the old zone label: the translation counts, as in kube-scheduler.
 func TestAffinityOfAMigratedVolume(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}},

@@ -17,39 +17,38 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Slots is how one driver's slots at one node are taken. Used, Kept, Leaving, Unknown and Reserved add up
-// to the controller's count.
+// Slots are a driver's slots at a node. Used, Kept, Leaving, Unknown and Reserved add up to the
+// controller's count.
 type Slots struct {
 	NodeState
 	Driver string `json:"driver"`
-	// Registered: the node's CSINode lists the driver. Without that nothing is placed there.
+	// Registered: the node's CSINode lists the driver; otherwise nothing is placed there.
 	Registered bool `json:"registered"`
-	// Limit is the CSINode's limit after the policy; absent when there is none.
+	// Limit is the CSINode's limit after the policy; absent: none.
 	Limit     *int32 `json:"limit,omitempty"`
 	Stated    *int32 `json:"stated,omitempty"`
 	Exhausted bool   `json:"exhausted,omitempty"`
-	// Used are wanted, and attached or being attached.
+	// Used are wanted, and attached or attaching.
 	Used int32 `json:"used"`
 	// Kept are unwanted and kept by the policy's detachDelay.
 	Kept int32 `json:"kept"`
 	// Leaving are unwanted and not detached yet.
 	Leaving int32 `json:"leaving"`
-	// Unknown are volumes that may still be used there: taken from the node without its kubelet's report;
-	// or last reported in use by a node that is not ready, and not being detached.
+	// Unknown volumes were taken without the kubelet's report, or were last reported in use by a not ready
+	// node and are not being detached.
 	Unknown int32 `json:"unknown"`
-	// Reserved are promised to tickets and bound pods, or asked for, and not attached yet.
+	// Reserved are requested or promised, and not attached yet.
 	Reserved int32 `json:"reserved"`
-	// Free is how many more volumes may come: 0 at a node that is not ready or gone; otherwise absent when
-	// there is no limit.
+	// Free is 0 at a node that is not ready or gone; otherwise absent without a limit.
 	Free    *int32       `json:"free,omitempty"`
 	Volumes []SlotVolume `json:"volumes,omitempty"`
-	// Leftovers counts the driver's volumes that need a person's attention by the node's own report: see
-	// NodeHas. Word is the state of moorage-node's report where it is not current.
+	// Leftovers counts volumes that need a person's attention by the node's report. Word is that report's
+	// state, if not current.
 	Leftovers int32  `json:"leftovers,omitempty"`
 	Word      string `json:"word,omitempty"`
 }
 
-// Taken is how many slots are not free.
+// Taken counts the slots that are not free.
 func (s Slots) Taken() int32 { return s.Used + s.Kept + s.Leaving + s.Unknown + s.Reserved }
 
 // SlotVolume is a volume that takes a slot.
@@ -62,7 +61,7 @@ type SlotVolume struct {
 	Users []User `json:"users,omitempty"`
 }
 
-// ListSlots lists every node's drivers, sorted. It leaves out drivers that need no attachment.
+// ListSlots lists every node's drivers, sorted, except drivers that need no attachment.
 func (w *World) ListSlots() []Slots {
 	byDriver := w.slotVolumes()
 	var list []Slots
@@ -92,24 +91,23 @@ func (w *World) ListSlots() []Slots {
 	return list
 }
 
-// NodeState is the part of a node's state that decides whether volumes come and go there.
+// NodeState decides whether volumes come and go at a node.
 type NodeState struct {
 	Node  string    `json:"node"`
 	Ready bool      `json:"ready"`
 	Since time.Time `json:"since,omitzero"` // when it became not ready
-	// NotVisible: nodes may not be listed. It is unknown whether this node is ready, and Ready is true.
+	// NotVisible: nodes may not be listed, and Ready is true.
 	NotVisible bool `json:"notVisible,omitempty"`
-	// Missing: there is no such Node, but its machine may still have volumes. It is not ready, and its free
-	// slots serve no pod.
+	// Missing: the Node is gone, but its machine may have volumes. Its free slots serve no pod.
 	Missing bool `json:"missing,omitempty"`
-	// Cordoned and OutOfService keep new pods away: spec.unschedulable, and the taint
-	// node.kubernetes.io/out-of-service.
+	// Cordoned (spec.unschedulable) and OutOfService (the taint node.kubernetes.io/out-of-service) keep new
+	// pods away.
 	Cordoned     bool   `json:"cordoned,omitempty"`
 	OutOfService bool   `json:"outOfService,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 }
 
-// ListNodes lists the existing nodes, and missing nodes with volumes.
+// ListNodes lists the nodes, and missing nodes with volumes.
 func (w *World) ListNodes() []NodeState {
 	var list []NodeState
 	for n := range w.Snapshot.Nodes() {
@@ -121,7 +119,6 @@ func (w *World) ListNodes() []NodeState {
 	return list
 }
 
-// onlyAsked says whether a node does not exist, and only tickets name it.
 func (w *World) onlyAsked(n *ledger.Node) bool {
 	if n.Exists || w.unseen("nodes") || slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered }) {
 		return false
@@ -188,19 +185,17 @@ const (
 	slotReserved = "Reserved"
 )
 
-// silent says whether a node is seen to be not ready or gone, with no kubelet to report the volumes in use.
+// silent says whether a node is seen not ready or gone, without a reporting kubelet.
 func (w *World) silent(name ledger.NodeName) bool {
 	return w.knownNotReady(string(name)) && (w.nodes[name] == nil || !w.kubeletLives(w.nodes[name]))
 }
 
-// wanted says whether a volume has a user at a node that will stay. A terminating pod still uses the
-// volume, but claims nothing.
+// wanted says whether a volume has a lasting user. A terminating pod uses the volume, but claims nothing.
 func wanted(users []User) bool {
 	return slices.ContainsFunc(users, func(u User) bool { return u.State == "Bound" || u.State == "Granted" })
 }
 
-// kept says whether an unwanted volume waits for its policy's detachDelay: its hold says so, or its plan is
-// only to look again.
+// kept: an unwanted volume waits for detachDelay by its hold, or its plan only looks again.
 func (w *World) kept(v *ledger.Volume, p *ledger.VolumeOnNode) bool {
 	if v.Hold != nil && v.Hold.Reason == rules.DetachDelayed && v.Hold.Node == p.Node {
 		return true
@@ -245,42 +240,38 @@ func (w *World) slots(n *ledger.Node, d ledger.NodeDriver, volumes []SlotVolume)
 	return out
 }
 
-// NodeView is a node with its state, its slots and its waiters.
+// NodeView explains a node.
 type NodeView struct {
 	Node     string `json:"node"`
 	Ready    bool   `json:"ready"`
 	Cordoned bool   `json:"cordoned,omitempty"`
-	// Taint is a taint, other than the cordon's, that keeps new pods away.
+	// Taint keeps new pods away, beside the cordon's.
 	Taint    string `json:"taint,omitempty"`
 	NoDriver bool   `json:"noDriver,omitempty"`
-	// KubeletLives: its kubelet reports it not ready, but still ends pods.
+	// KubeletLives: the kubelet reports not ready, but still ends pods.
 	KubeletLives bool      `json:"kubeletLives,omitempty"`
 	Since        time.Time `json:"since,omitzero"`
 	Answer       string    `json:"answer"`
 	Cause        *Reason   `json:"cause,omitempty"`
 	Pods         int       `json:"pods"`
-	// PodsNotVisible: pods may not be listed in all namespaces, and there may be more.
+	// PodsNotVisible: there may be more pods.
 	PodsNotVisible bool `json:"podsNotVisible,omitempty"`
-	// Terminating are the pods that are being deleted; Blocking are the Terminating pods that a StatefulSet
-	// can't replace.
+	// Terminating counts deleted pods; a StatefulSet can't replace Blocking pods.
 	Terminating int `json:"terminating,omitempty"`
 	Blocking    int `json:"blocking,omitempty"`
-	// Held are the pods there that have volumes and are not being deleted: while the node is not ready,
-	// their volumes can't leave.
+	// Held are its other pods with volumes: these can't leave while the node is not ready.
 	Held  int     `json:"podsWithVolumes,omitempty"`
 	Slots []Slots `json:"slots,omitempty"`
-	// Fenced counts the volumes that are or were taken from it without its kubelet's report, and may be
-	// there.
+	// Fenced counts volumes that are or were taken without the kubelet's report, and may be there.
 	Fenced int `json:"fenced,omitempty"`
-	// Kept are volumes that can't leave though they are wanted elsewhere, or not at all.
+	// Kept are volumes that can't leave, but are wanted elsewhere or nowhere.
 	Kept []Volume `json:"kept,omitempty"`
-	// Waiting are the node's waiters, the longest first: pods and tickets that should have their volumes
-	// there and don't.
+	// Waiting are pods and tickets without their volumes, the longest wait first.
 	Waiting []Wait `json:"waiting,omitempty"`
-	// Word is moorage-node's report there; nil where Moorage is not installed.
+	// Word is moorage-node's report; nil where Moorage is not installed.
 	Word   *NodeWord `json:"word,omitempty"`
 	Unseen []Unseen  `json:"unseen,omitempty"`
-	// holds is why the first Terminating pod with volumes there does not end.
+	// holds is why the first Terminating pod with volumes does not end.
 	holds *Reason
 }
 
@@ -317,11 +308,10 @@ func (w *World) ExplainNode(n *corev1.Node) NodeView {
 	return out
 }
 
-// LongWait is for how long a passing wait may last before it is worth a finding.
+// LongWait is how long a passing wait lasts before it is worth a finding.
 const LongWait = 5 * time.Minute
 
-// keptAt lists the volumes that can't leave a node. It leaves out volumes with a failed attach there,
-// volumes that are on their way only for a short time, and volumes that a fenced node does not get.
+// keptAt omits failed attaches, short moves, and volumes that a fenced node does not get.
 func (w *World) keptAt(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
@@ -332,7 +322,7 @@ func (w *World) keptAt(node string) []Volume {
 	return list
 }
 
-// LeftBehind lists the volumes that are, or may be, at a node, even if there is no such Node.
+// LeftBehind lists the volumes that may be at a node, even without its Node.
 func (w *World) LeftBehind(node string) []Volume {
 	var list []Volume
 	for _, v := range w.ListVolumes("") {
@@ -343,8 +333,8 @@ func (w *World) LeftBehind(node string) []Volume {
 	return list
 }
 
-// passes says whether the obstacle for a volume ends by itself and is new. Where no object has its start,
-// the start of the next waiter's wait counts.
+// passes says whether an obstacle is new and ends by itself. Without a start, the next waiter's wait
+// counts.
 func (w *World) passes(v *Volume) bool {
 	since := v.Reason.Since
 	if since.IsZero() && v.Next != nil {
@@ -389,8 +379,7 @@ func (w *World) nodeViewCause(n *corev1.Node, x *NodeView) *Reason {
 	return nil
 }
 
-// notReadyCause is for a node that is not ready. The remedy for a dead node appears only where something
-// waits for it.
+// notReadyCause omits the remedy if nothing waits for the node.
 func (w *World) notReadyCause(n *corev1.Node, x *NodeView) *Reason {
 	c := &Reason{Of: OfNode, Code: "NodeNotReady", Since: x.Since, Message: "it is not ready" + kubeletsWords(n, corev1.ConditionFalse, corev1.ConditionUnknown)}
 	failing := slices.IndexFunc(x.Kept, func(v Volume) bool { return codeOf(v.Reason) == rules.DetachFailed })
@@ -467,7 +456,6 @@ func (w *World) anyDriver(name ledger.NodeName) bool {
 	return n != nil && slices.ContainsFunc(n.Drivers, func(d ledger.NodeDriver) bool { return d.Registered })
 }
 
-// barringTaint is a taint, other than a cordon's, that keeps new pods away from a node.
 func barringTaint(n *corev1.Node) string {
 	for i := range n.Spec.Taints {
 		if t := &n.Spec.Taints[i]; schedules(t) && t.Key != corev1.TaintNodeUnschedulable {
@@ -484,7 +472,7 @@ func podsOf(x *NodeView) string {
 	return Count(x.Pods, "pod")
 }
 
-// isAt says whether a volume is, or may be, at a node: a request alone does not count.
+// isAt ignores mere requests.
 func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	v := w.Snapshot.Volume(id)
 	p := v.OnNode(name)
@@ -495,7 +483,7 @@ func (w *World) isAt(id ledger.VolumeID, name ledger.NodeName) bool {
 	return at.maybeThere()
 }
 
-// FencedAt counts the volumes that were taken from a node by force and are, or may be, still there.
+// FencedAt counts volumes that were taken by force and may still be there.
 func (w *World) FencedAt(n *corev1.Node) int {
 	count, machine := 0, convert.Node(n).SystemUUID
 	for _, h := range w.Holds {

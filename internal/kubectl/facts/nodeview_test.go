@@ -4,8 +4,6 @@ package facts
 
 import "testing"
 
-// The counts of a node that is not ready cover all its pods and volumes, and the text says how many are
-// listed, or can't be replaced.
 func TestNotReadyCounts(t *testing.T) {
 	for want, x := range map[string]NodeView{
 		"is not ready: 2 pods are Terminating there, and a StatefulSet can't replace 1 of them.":              {Terminating: 2, Blocking: 1},

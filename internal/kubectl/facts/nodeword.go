@@ -17,15 +17,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// NodeWord is moorage-node's report on its node. It is shown, and decides nothing here.
+// NodeWord is moorage-node's report on its node, for display only.
 type NodeWord struct {
 	State string `json:"state"`
-	// Note explains a report that is not current, with the consequence; empty where it is current.
+	// Note explains an outdated report.
 	Note string `json:"note,omitempty"`
-	// Has are the node's volumes that need a person's attention. It is empty where the report is from
-	// another boot, with mounts that are gone.
+	// Has are odd volumes; empty for another boot, since its mounts are gone.
 	Has []NodeHas `json:"has,omitempty"`
-	// Unread names the unreadable parts: volumes that are not listed may be there then.
+	// Unread parts may have more volumes.
 	Unread []string `json:"unread,omitempty"`
 }
 
@@ -33,37 +32,37 @@ const (
 	WordSpeaks  = "Speaks"
 	WordPartial = "Partial"    // some parts could not be read
 	WordSilent  = "Silent"     // it owes an answer
-	WordOld     = "Old"        // it has not looked since the boot or since the Node was made, or that can't be known
+	WordOld     = "Old"        // it has not looked since the boot or the Node's creation, or that is unknown
 	WordAbsent  = "Absent"     // there is none
-	WordUnseen  = "NotVisible" // it may not be read, or the cluster does not serve it
+	WordUnseen  = "NotVisible" // unreadable, or not served by the cluster
 )
 
 // NodeHas is a volume by the node's own report.
 type NodeHas struct {
 	Node string `json:"node"`
-	// Volume is a name as in SlotVolume.Volume; empty where its handle could not be read.
+	// Volume is as SlotVolume.Volume; empty if its handle could not be read.
 	Volume string `json:"volume,omitempty"`
 	Claim  string `json:"claim,omitempty"`
 	Driver string `json:"driver,omitempty"`
-	// Path is its staging path, below the kubelet's folder.
+	// Path is its staging path below the kubelet's folder.
 	Path    string `json:"path"`
 	Mode    string `json:"mode"`
 	Staged  string `json:"staged"`
 	Mounted string `json:"mounted"`
-	// Leaked: it is or may be staged, mounted or published, but it is missing in the pods' folders, in the
-	// node's pods, and in the kubelet's volumesInUse.
+	// Leaked: it may be staged, mounted or published, but pods' folders, the node's pods and volumesInUse
+	// lack it.
 	Leaked bool `json:"leaked,omitempty"`
-	// PodsGone are the UIDs of pods that it is mounted for, and that are not at the node.
+	// PodsGone are UIDs of mounting pods that are not at the node.
 	PodsGone     []string `json:"podsGone,omitempty"`
 	KubeletKnows bool     `json:"kubeletKnows,omitempty"`
-	// NoAttachment: no VolumeAttachment attaches it there.
+	// NoAttachment: it has no VolumeAttachment there.
 	NoAttachment bool `json:"noAttachment,omitempty"`
 }
 
-// Odd says whether it needs a person's attention.
+// Odd says whether a person should look at it.
 func (x *NodeHas) Odd() bool { return x.Leaked || len(x.PodsGone) > 0 || x.NoAttachment }
 
-// NodeWordOf is moorage-node's report on a node.
+// NodeWordOf is a node's report.
 func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 	var out NodeWord
 	object := w.words[name]
@@ -85,8 +84,8 @@ func (w *World) NodeWordOf(name ledger.NodeName) NodeWord {
 	return out
 }
 
-// agentMissing says whether moorage-node has pods in this cluster, but none that is ready at a node. Where
-// it has no pods at all, it may run in another form.
+// agentMissing says whether moorage-node has pods, but none ready there. Without any pod it may run in
+// another form.
 func (w *World) agentMissing(node ledger.NodeName) bool {
 	return len(w.agents) > 0 && !w.agents[node] && !w.partUnseen("pods")
 }
@@ -102,8 +101,7 @@ func ofEarlierBoot(node *corev1.Node, object *v1alpha1.NodeMountReport) bool {
 	return node.Status.NodeInfo.BootID != "" && object.Status.BootID != node.Status.NodeInfo.BootID
 }
 
-// askedToLook is when a look was last requested, by the API server's field management; now where that is
-// not noted.
+// askedToLook is by the API server's field management; now if not noted.
 func askedToLook(object *v1alpha1.NodeMountReport, now time.Time) time.Time {
 	if asked, _ := lastWrite(object, "look"); !asked.at.IsZero() {
 		return asked.at
@@ -111,8 +109,7 @@ func askedToLook(object *v1alpha1.NodeMountReport, now time.Time) time.Time {
 	return now
 }
 
-// has is a volume of the report, compared with the API; false where it is not there, or was there in
-// another boot.
+// has is false if the volume is gone, or was in another boot.
 func (w *World) has(name ledger.NodeName, v *v1alpha1.ReportedVolume) (NodeHas, bool) {
 	if v.Staged == v1alpha1.NodeNo && v.Mounted == v1alpha1.NodeNo && len(v.Published) == 0 && !v.MoreFileSystems {
 		return NodeHas{}, false
@@ -126,7 +123,7 @@ func (w *World) has(name ledger.NodeName, v *v1alpha1.ReportedVolume) (NodeHas, 
 			out.PodsGone = append(out.PodsGone, p.PodUID)
 		}
 	}
-	// A node has only the record of a block volume that is published just now: its pod is known then.
+	// A just published block volume has only a record, and a known pod.
 	onlyRecord := v.Mode == string(corev1.PersistentVolumeBlock) && v.Staged == v1alpha1.NodeUnknown && len(v.Published) == 0
 	out.Leaked = v.Forgotten || onlyRecord
 	if !unnamed(*v) {
@@ -154,7 +151,7 @@ func (x *NodeHas) Words() string {
 	return cmp.Or(x.Claim, x.Volume, "a volume of an unknown handle") + ": " + x.Oddity()
 }
 
-// Oddity names the oddity of a node's volume.
+// Oddity says why it needs a person's attention.
 func (x *NodeHas) Oddity() string {
 	var parts []string
 	if x.Leaked {
@@ -190,7 +187,6 @@ func (w *World) takeWords() {
 	}
 }
 
-// nodesSaying are the nodes, by name, with a report about a volume that needs a person's attention.
 func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 	var list []NodeHas
 	for _, ref := range w.wordsOf[id] {
@@ -202,8 +198,7 @@ func (w *World) nodesSaying(id ledger.VolumeID) []NodeHas {
 	return list
 }
 
-// asHeard is a reason corrected by the controller, which also hears moorage-node. This process hears only
-// the kubelet, and by its report the volume is on its way out.
+// asHeard prefers the controller's reason: the controller also hears moorage-node.
 func (w *World) asHeard(r rules.Reason) rules.Reason {
 	v := w.Snapshot.Volume(r.Volume)
 	if r.Code != rules.Detaching || !w.holdsKept || v == nil || v.Hold == nil || v.Hold.Node != r.Node {
@@ -218,8 +213,7 @@ func (w *World) asHeard(r rules.Reason) rules.Reason {
 	return r
 }
 
-// OfToday says whether moorage-node has looked at the node since the machine was booted and the Node was
-// made, and still answers.
+// OfToday says whether moorage-node has looked since the boot and the Node's creation, and still answers.
 func (x *NodeWord) OfToday() bool {
 	return x.State == WordSpeaks || x.State == WordPartial || x.State == WordUnseen
 }

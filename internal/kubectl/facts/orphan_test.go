@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A pod waits for two detaches: the failing one is named.
 func TestOfTwoDetachesTheWorseIsNamed(t *testing.T) {
 	for fails, want := range map[string]Reason{
 		"b": {Code: "DetachFailed", Node: "b"},

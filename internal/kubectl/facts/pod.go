@@ -22,28 +22,28 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Pod is why a pod runs or does not, as far as its volumes are concerned.
+// Pod says why a pod runs or not, by its volumes.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Phase     string `json:"phase"`
 	Node      string `json:"node,omitempty"`
-	// NodeReady is about Node; true where nodes may not be listed, since nothing is known against it.
+	// NodeReady is true if nodes may not be listed.
 	NodeReady   bool      `json:"nodeReady,omitempty"`
 	Terminating bool      `json:"terminating,omitempty"`
 	Scheduler   string    `json:"scheduler"`
 	Created     time.Time `json:"created"`
 	// State is Ready (no volume keeps it), WaitsForVolumes, WaitsForNode, Finished or NoVolumes.
 	State string `json:"state"`
-	// Answer is the explanation in a sentence that begins after the pod's name.
+	// Answer is a sentence without its subject, the pod's name.
 	Answer string `json:"answer"`
-	// Cause is why it does not run; nil when no cause is known.
+	// Cause is why it does not run; nil: unknown.
 	Cause *Reason `json:"cause,omitempty"`
-	// Note has further facts, such as that Moorage does not place it.
+	// Note has further facts.
 	Note string `json:"note,omitempty"`
-	// Volumes are the volumes that can need an attachment.
+	// Volumes can need an attachment.
 	Volumes []PodVolume `json:"volumes,omitempty"`
-	// Nodes are the nodes by their verdict on the pod's volumes, for a pod without a node.
+	// Nodes are grouped by verdict, for a pod without a node.
 	Nodes  []NodesVerdict `json:"nodes,omitempty"`
 	Unseen []Unseen       `json:"unseen,omitempty"`
 	// mounted: the kubelet has mounted its volumes and made its sandbox.
@@ -58,7 +58,7 @@ const (
 	PodNoVolumes       = "NoVolumes"
 )
 
-// PodVolume is a volume as one pod needs it.
+// PodVolume is a volume as a pod needs it.
 type PodVolume struct {
 	// Name is the claim's, or the inline volume's.
 	Name        string   `json:"name"`
@@ -111,13 +111,11 @@ func (w *World) conclude(out *Pod, p *corev1.Pod) {
 	out.Answer = answer(out)
 }
 
-// notPlaced is for the default scheduler's pods that wait for a node.
 const notPlaced = "Moorage does not place it: its namespace has not opted in (label " + v1alpha1.LabelEnforce + "=true), " +
 	"or it was created before that, or while the webhook did not answer. If Moorage is to place it, see that the webhook answers: `kubectl moorage doctor`. " +
 	"Then delete the pod, so that its controller makes it again."
 
-// podVolume says how a need of a pod is met at a node; without a node, it checks only rules that hold at
-// every node.
+// podVolume, without a node, checks only rules for every node.
 func (w *World) podVolume(r rules.Request, need rules.Need, at ledger.NodeName, p *corev1.Pod) PodVolume {
 	out := PodVolume{Name: need.Name, Volume: w.Volume(need.Volume)}
 	if out.Access == accessUnknown {
@@ -137,8 +135,7 @@ func (w *World) podVolume(r rules.Request, need rules.Need, at ledger.NodeName, 
 	return out
 }
 
-// inUseAt says whether a node's kubelet reports the volume in volumesInUse while it is attached there: it
-// has mounted it, or need not wait to do so.
+// inUseAt: the volume is attached and in volumesInUse. The kubelet has mounted it, or need not wait.
 func (v *PodVolume) inUseAt(node string) bool {
 	return slices.ContainsFunc(v.Nodes, func(at VolumeOnNode) bool { return at.Node == node && at.State == stateInUse })
 }
@@ -165,7 +162,6 @@ func stateOfPod(out *Pod, fact *ledger.Pod, attachable bool) string {
 	return PodReady
 }
 
-// answer explains a Pod in a sentence or two, for the place after its name.
 func answer(p *Pod) string {
 	if p.Cause != nil && p.Cause.Code == "Finalizer" {
 		return strings.TrimPrefix(Sentence(p.Cause.Message), "it ")
@@ -250,7 +246,6 @@ func answerUnplaced(p *Pod) string {
 	return "has no node yet."
 }
 
-// bars are the rules that keep a pod from the nodes, each once.
 func bars(p *Pod) []string {
 	var list []string
 	for _, group := range p.Nodes {
@@ -261,7 +256,7 @@ func bars(p *Pod) []string {
 	return list
 }
 
-// CountVerb is Count with its verb.
+// CountVerb is Count with a verb.
 func CountVerb(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " is"
@@ -284,7 +279,7 @@ func messages(reasons []Reason) string {
 	return strings.Join(list, ", and ")
 }
 
-// Count is a number of things in words.
+// Count words a number of things.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -292,13 +287,13 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// blind says whether a kind is unseen that a bound pod's volumes are computed from.
+// blind says whether a kind behind a bound pod's volumes is unseen.
 func (w *World) blind() bool {
 	return slices.ContainsFunc([]string{"persistentvolumes", "nodes", "volumeattachments.storage.k8s.io", "persistentvolumeclaims"}, w.unseen)
 }
 
-// toldVolumes are the pod's volumes by the controller's annotation on the pod. A user that may read only
-// its own namespace has no other source. False when there is no annotation.
+// toldVolumes are from the controller's annotation, the only source for users of a single namespace. False:
+// none.
 func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 	status, told := v1alpha1.VolumeStatusOf(p)
 	if !told {
@@ -323,7 +318,7 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 			out.State = stateAttached
 		}
 		if v.Reason != "" && !v.SafeToMount {
-			// v.Node is the pod's own, and the reason may be about another node.
+			// The reason may be about another node.
 			code := ledger.Code(v.Reason)
 			out.Reasons = []Reason{{
 				Of: OfVolume, Code: v.Reason, Message: cmp.Or(v.Message, "nobody has said yet what keeps volume "+name), Since: waitsSince(p), Changes: w.adviceOn(code).Changes, Do: w.safeAdvice(code, ""),
@@ -334,35 +329,32 @@ func (w *World) toldVolumes(p *corev1.Pod) ([]PodVolume, bool) {
 	return list, true
 }
 
-// Wait is a waiting pod with volumes, or a waiting VolumeTicket. A pod waits for the volumes, for a node that
-// can take them, for its own dead node, or for something else at its start.
+// Wait is a waiting VolumeTicket, or a pod that waits for volumes, a node, its dead node, or another
+// obstacle.
 type Wait struct {
 	Who    Requester `json:"who"`
 	Node   string    `json:"node,omitempty"`
 	State  string    `json:"state"`
-	Code   string    `json:"code,omitempty"` // the cause's, else the first reason's
+	Code   string    `json:"code,omitempty"` // cause's, else first reason's
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since,omitzero"`
-	// Behind is the node, not ready or gone, that it waits for; empty: none.
+	// Behind is the awaited dead node, or empty.
 	Behind    string  `json:"behind,omitempty"`
 	Explained Pod     `json:"-"` // a pod's
 	Reason    *Reason `json:"-"` // a ticket's
 }
 
-// PodAtDeadNode is the state of a Wait at a node that is gone, or not ready and without a live kubelet:
-// no kubelet starts the pod, ends it, or unmounts its volumes there.
+// PodAtDeadNode: the node is gone, or not ready without a live kubelet.
 const PodAtDeadNode = "AtDeadNode"
 
-// PodNotStarting is the state of a Wait with mountable volumes that another obstacle keeps from
-// starting for long, such as a missing ConfigMap.
+// PodNotStarting: another obstacle, like a missing ConfigMap, delays a pod with mountable volumes.
 const PodNotStarting = "NotStarting"
 
-// ListWaits lists the waiting tickets, and the waiting pods with volumes, the longest first. A pod at a dead
-// node waits in any phase: its volumes can't leave, and a StatefulSet makes no other pod while this one is
-// Terminating.
+// ListWaits lists waiting tickets and pods, the longest first. A pod at a dead node waits in any phase,
+// since its volumes can't leave.
 func (w *World) ListWaits() []Wait { return w.waitsAt(func(string) bool { return true }) }
 
-// waitsAt is ListWaits for certain nodes, and for pods and tickets without a node.
+// waitsAt is ListWaits for certain nodes and for no node.
 func (w *World) waitsAt(is func(node string) bool) []Wait {
 	var list []Wait
 	for _, p := range w.Pods {
@@ -392,7 +384,7 @@ func (w *World) waitsAt(is func(node string) bool) []Wait {
 	return list
 }
 
-// podWait is the wait of a pod; false where it does not wait, or has no volume that needs an attachment.
+// podWait is false if the pod does not wait, or no volume of it needs an attachment.
 func (w *World) podWait(p *corev1.Pod) (Wait, bool) {
 	dead := w.atDeadNode(p)
 	if !dead && p.Status.Phase != corev1.PodPending || !w.NeedsAttachment(p) || len(p.Spec.SchedulingGates) > 0 {
@@ -433,8 +425,7 @@ func (w *World) behind(node string) string {
 	return ""
 }
 
-// becauseSince is since when a pod waits because of a cause. A cause, such as a dead node, may be older
-// than the pod's wait.
+// becauseSince: a cause, like a dead node, may be older than the pod's wait.
 func becauseSince(c *Reason, p *corev1.Pod) time.Time {
 	since := c.Since
 	if waits := waitsSince(p); since.IsZero() || c.Of != OfNode && waits.After(since) {
@@ -443,8 +434,8 @@ func becauseSince(c *Reason, p *corev1.Pod) time.Time {
 	return since
 }
 
-// atDeadNode says whether a pod is bound to a node that is gone, or that is not ready and has no live
-// kubelet. It is false where nodes may not be listed.
+// atDeadNode: the pod's node is gone, or not ready without a live kubelet. False if nodes may not be
+// listed.
 func (w *World) atDeadNode(p *corev1.Pod) bool {
 	name := p.Spec.NodeName
 	if name == "" || w.unseen("nodes") || w.isReady(ledger.NodeName(name)) {
@@ -454,8 +445,6 @@ func (w *World) atDeadNode(p *corev1.Pod) bool {
 	return node == nil || !w.kubeletLives(node)
 }
 
-// firstCode is the code of the most important reason: of a volume, else of the nodes that the pod's rules
-// allow.
 func firstCode(x *Pod) string {
 	for _, v := range x.Volumes {
 		if len(v.Reasons) > 0 {
@@ -470,17 +459,15 @@ func firstCode(x *Pod) string {
 	return ""
 }
 
-// NodesVerdict is a group of nodes with the same verdict on a pod.
+// NodesVerdict groups nodes with the same verdict on a pod.
 type NodesVerdict struct {
 	Nodes []string `json:"nodes"`
 	Fits  bool     `json:"fits"`
-	// Barred is a rule that keeps the pod from the nodes with any volumes: its node selector, a taint, and
-	// so on. Empty: no such rule was found.
+	// Barred is a rule against the pod with any volumes, like a taint. Empty: none found.
 	Barred  string   `json:"barred,omitempty"`
 	Reasons []Reason `json:"reasons,omitempty"`
 }
 
-// fits asks every node whether it could take the pod's volumes, and groups the nodes by their verdict.
 func (w *World) fits(s ledger.Snapshot, r rules.Request, p *corev1.Pod) []NodesVerdict {
 	groups := map[string]*NodesVerdict{}
 	for n := range s.Nodes() {
@@ -489,7 +476,7 @@ func (w *World) fits(s ledger.Snapshot, r rules.Request, p *corev1.Pod) []NodesV
 		}
 		verdict, barred := w.Arbiter.Fit(s, r, n.Name, w.Now), w.barred(p, w.nodes[n.Name])
 		if barred != "" {
-			verdict = rules.Verdict{} // the volumes don't matter then
+			verdict = rules.Verdict{} // the volumes don't matter
 		}
 		key := fmt.Sprint(verdict.Outcome, barred)
 		for _, reason := range verdict.Reasons {
@@ -507,17 +494,15 @@ func (w *World) fits(s ledger.Snapshot, r rules.Request, p *corev1.Pod) []NodesV
 	}
 	slices.SortFunc(list, func(a, b NodesVerdict) int {
 		return cmp.Or(
-			cmp.Compare(min(1, len(a.Barred)), min(1, len(b.Barred))), // nodes that the pod's rules allow come first
+			cmp.Compare(min(1, len(a.Barred)), min(1, len(b.Barred))), // allowed nodes first
 			cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Nodes[0], b.Nodes[0]),
 		)
 	})
 	return list
 }
 
-// byAffinity begins the reason that bars a pod from the nodes that it does not choose itself.
 const byAffinity = "the pod's node "
 
-// affinityOf names how a pod chooses its nodes.
 func affinityOf(p *corev1.Pod) string {
 	var parts []string
 	if len(p.Spec.NodeSelector) > 0 {
@@ -529,9 +514,8 @@ func affinityOf(p *corev1.Pod) string {
 	return byAffinity + strings.Join(parts, " or ")
 }
 
-// barred is the rule that keeps a pod with any volumes from a node, by kube-scheduler's filters
-// NodeUnschedulable, TaintToleration and NodeAffinity, and the volumes' own node affinity. Resources, pod
-// affinity and topology spread are not considered.
+// barred applies kube-scheduler's NodeUnschedulable, TaintToleration and NodeAffinity, and the volumes'
+// node affinity, but not resources, pod affinity or topology spread.
 func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	if p == nil || n == nil {
 		return ""
@@ -553,8 +537,7 @@ func (w *World) barred(p *corev1.Pod, n *corev1.Node) string {
 	return w.elsewhere(p, n)
 }
 
-// elsewhere is the rule that keeps a pod, or a volume of it, from a node forever; empty where it may be
-// there.
+// elsewhere is a lasting rule against a node, or empty.
 func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); err != nil || !match {
 		return affinityOf(p)
@@ -571,14 +554,13 @@ func (w *World) elsewhere(p *corev1.Pod, n *corev1.Node) string {
 	return ""
 }
 
-// inAffinity says whether a volume's node affinity, as kube-scheduler reads it, allows a node.
+// inAffinity reads a volume's node affinity as kube-scheduler does.
 func inAffinity(pv *corev1.PersistentVolume, n *corev1.Node) bool {
 	csi, _ := convert.AsCSI(pv) // an untranslatable volume keeps its own
 	return storagevolume.CheckNodeAffinity(csi, n.Labels) == nil
 }
 
-// inTopologies says whether a node is in one of the topologies that a class allows; an empty list allows
-// all.
+// inTopologies allows all nodes for an empty list.
 func inTopologies(allowed []corev1.TopologySelectorTerm, n *corev1.Node) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(t corev1.TopologySelectorTerm) bool {
 		return !slices.ContainsFunc(t.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {

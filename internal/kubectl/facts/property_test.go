@@ -23,7 +23,6 @@ const driver = "disk.example.com"
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// draw makes a small cluster with anything missing, broken, or doubled.
 func draw(t *rapid.T) Objects {
 	d := drawing{t}
 	o := Objects{
@@ -161,8 +160,7 @@ func (d drawing) pod(o *Objects, name string) {
 	o.Pods = append(o.Pods, p)
 }
 
-// In any cluster nothing panics, slots add up to the controller's count, every volume that is not safe to
-// mount has a reason, and everything can be printed.
+// Nothing panics, slots add up to the controller's count, and every unsafe volume has a reason.
 func TestAnyCluster(t *testing.T) {
 	proptest.Check(t, func(t *rapid.T) {
 		w := NewWorld(draw(t), noon())

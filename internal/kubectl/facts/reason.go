@@ -18,24 +18,23 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Reason is one reason of a wait or a refusal, or why something does not run: one sentence, and the remedy.
+// Reason says why something waits, fails or stops, with the remedy.
 type Reason struct {
-	// Of names the kind of object that it is about, by a constant such as OfVolume.
+	// Of is the kind of its object, a constant like OfVolume.
 	Of string `json:"of"`
-	// Code is from docs/reasons.md for a volume, a name of this program's for a node or a component, and
-	// otherwise Kubernetes' own reason.
+	// Code is from docs/reasons.md for a volume, this program's for a node or component, else Kubernetes'.
 	Code    string     `json:"code"`
 	Message string     `json:"message"`
 	Node    string     `json:"node,omitempty"` // the node that it is about
 	Holder  *Requester `json:"holder,omitempty"`
-	// Policy is the AttachPolicy with the limit that is reached.
+	// Policy is the AttachPolicy with the reached limit.
 	Policy string    `json:"policy,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Tried is the time of the driver's last answer to a failed call that is repeated.
+	// Tried is the driver's last answer to a failed, repeated call.
 	Tried time.Time `json:"tried,omitzero"`
-	// Until is the latest end of the time that it waits for; zero where no time changes it.
+	// Until is the latest end of its wait; zero: no time changes it.
 	Until time.Time `json:"until,omitzero"`
-	// Changes says what will change it, and Do what a person can do; both are from docs/reasons.md.
+	// Changes says what will change it, and Do what a person can do, both from docs/reasons.md.
 	Changes string `json:"changes,omitempty"`
 	Do      string `json:"do,omitempty"`
 }
@@ -47,7 +46,7 @@ type Requester struct {
 	Name      string `json:"name"`
 }
 
-// String names the requester as messages do.
+// String names the requester as in messages.
 func (r Requester) String() string {
 	kind := "pod "
 	if r.Kind == string(v1alpha1.TicketKindVolumeTicket) {
@@ -56,7 +55,7 @@ func (r Requester) String() string {
 	return kind + r.Namespace + "/" + r.Name
 }
 
-// Ref is the requester in a reference, such as pod/shop/db-0.
+// Ref is the requester as a reference, like pod/shop/db-0.
 func (r Requester) Ref() string {
 	return strings.Replace(r.String(), " ", "/", 1)
 }
@@ -78,7 +77,7 @@ func requester(r ledger.Requester) Requester {
 	return Requester{Kind: string(kind), Namespace: r.Namespace, Name: r.Name}
 }
 
-// reasons words a verdict's reasons. pod is the waiting pod, for the start of its wait; it may be nil.
+// reasons words a verdict. pod is the waiting pod or nil.
 func (w *World) reasons(v rules.Verdict, pod *corev1.Pod) []Reason {
 	var list []Reason
 	for _, r := range v.Reasons {
@@ -87,7 +86,7 @@ func (w *World) reasons(v rules.Verdict, pod *corev1.Pod) []Reason {
 	return list
 }
 
-// reasonsIn words a ticket's verdict; its claims are in namespace.
+// reasonsIn words a ticket's verdict, with claims in namespace.
 func (w *World) reasonsIn(namespace string, v rules.Verdict, pod *corev1.Pod) []Reason {
 	list := w.reasons(v, pod)
 	for i, r := range v.Reasons {
@@ -132,14 +131,13 @@ func (w *World) reason(r rules.Reason, pod *corev1.Pod) Reason {
 	return reason
 }
 
-// givesWay says whether the holder of a volume is a ticket that gives it up by itself. It goes by the
-// message, since some users can read only the controller's words.
+// givesWay: the volume's holder is a ticket that yields. It reads the message, since some users read only
+// that.
 func givesWay(r *Reason) bool {
 	return strings.Contains(r.Message, "has been asked to let go of it by")
 }
 
-// adviceOnHolder is the advice about a volume's holder, for the pod that waits. At a node that is not
-// ready, deleting a pod does not end it. A ticket has its own time.
+// adviceOnHolder is for a waiting pod. At a not ready node, deleting a pod does not end it.
 func (w *World) adviceOnHolder(do string, r rules.Reason, waits *corev1.Pod) string {
 	who := r.Who
 	if who.Ticket {
@@ -163,7 +161,6 @@ func (w *World) adviceOnHolder(do string, r rules.Reason, waits *corev1.Pod) str
 	return fmt.Sprintf("%s, where %s is, is not ready: a pod that is deleted does not end there. See what helps: `kubectl moorage explain node %s`", p.Spec.NodeName, requester(who), p.Spec.NodeName)
 }
 
-// describing names the claim in what to do about it, where it is known.
 func describing(do, namespace, claim string) string {
 	if claim == "" {
 		return do
@@ -171,8 +168,7 @@ func describing(do, namespace, claim string) string {
 	return strings.Replace(do, "`kubectl describe pvc`", fmt.Sprintf("`kubectl describe pvc -n %s %s`", namespace, claim), 1)
 }
 
-// NotVisible is the code of a reason that is unknown because an object may not be read. It is this
-// program's own, and no sign of an error.
+// NotVisible: rights are missing to know the reason. It is no sign of an error.
 const NotVisible = "NotVisible"
 
 func notVisible(code ledger.Code, node ledger.NodeName, resource string) Reason {
@@ -189,7 +185,6 @@ func askFor(resource string) string {
 	return "Ask for the right to read them, docs/kubectl.md has a ClusterRole: `kubectl auth can-i list " + resource + everywhere(resource) + "`"
 }
 
-// everywhere is kubectl's flag for all namespaces, for namespaced resources.
 func everywhere(resource string) string {
 	if resource == "pods" || resource == "persistentvolumeclaims" {
 		return " -A"
@@ -197,8 +192,7 @@ func everywhere(resource string) string {
 	return ""
 }
 
-// hidden is the unlisted resource that a reason depends on; empty where it could be listed. Without it the
-// reason may only mean that an object can't be read.
+// hidden is the unlisted resource behind a reason, or empty. The reason may only mean missing rights.
 func (w *World) hidden(code ledger.Code) string {
 	resource := map[ledger.Code]string{
 		rules.VolumeMissing:       "persistentvolumes",
@@ -215,8 +209,8 @@ func (w *World) hidden(code ledger.Code) string {
 	return ""
 }
 
-// message words a reason, with the end of its wait; zero: unknown. It prefers the controller's words about
-// the same reason, since the controller has measured the time.
+// message also returns the end of the wait; zero: unknown. It prefers the controller's words, since the
+// controller has measured the time.
 func (w *World) message(r rules.Reason) (message string, until time.Time) {
 	if r.Code == rules.NodeUnreachable {
 		return w.unreachable(r), until
@@ -230,8 +224,7 @@ func (w *World) message(r rules.Reason) (message string, until time.Time) {
 	return r.Message(), until
 }
 
-// wordsOfHold is the controller's message about a reason in the volume's hold; empty: there is none, or no
-// controller keeps the holds up to date.
+// wordsOfHold is empty without a reason in an up to date hold.
 func (w *World) wordsOfHold(r rules.Reason) string {
 	if !w.holdsKept {
 		return ""
@@ -242,7 +235,7 @@ func (w *World) wordsOfHold(r rules.Reason) string {
 	return ""
 }
 
-// since is when a reason began, by the objects; zero: no object tells.
+// since is the start of a reason by the objects; zero: unknown.
 func (w *World) since(r rules.Reason, pod *corev1.Pod) time.Time {
 	va := w.attachment(r.Volume, r.Node)
 	switch call := rules.CallOf(r.Code); {
@@ -261,7 +254,7 @@ func (w *World) since(r rules.Reason, pod *corev1.Pod) time.Time {
 	return waitsSince(pod)
 }
 
-// tried is the time of the driver's last answer to a failed call; zero for other reasons.
+// tried is the last answer to a failed call, or zero.
 func (w *World) tried(r rules.Reason) time.Time {
 	va := w.attachment(r.Volume, r.Node)
 	switch {
@@ -274,7 +267,6 @@ func (w *World) tried(r rules.Reason) time.Time {
 	return time.Time{}
 }
 
-// sinceOfHold is since when a volume's hold has a reason; zero where it has not.
 func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 	hold := w.holds[id]
 	if hold == nil {
@@ -288,7 +280,7 @@ func (w *World) sinceOfHold(id ledger.VolumeID, code ledger.Code) time.Time {
 	return time.Time{}
 }
 
-// waitsSince is when a pod's own wait began: for its volumes when it is bound, for a node before.
+// waitsSince is the start of the wait for volumes if bound, else for a node.
 func waitsSince(pod *corev1.Pod) time.Time {
 	if pod == nil {
 		return time.Time{}
@@ -317,7 +309,7 @@ func (w *World) notReadySince(name ledger.NodeName) time.Time {
 	return time.Time{}
 }
 
-// attachment is the object behind a volume's own attachment at a node, or nil.
+// attachment is the object of a volume's attachment at a node, or nil.
 func (w *World) attachment(v ledger.VolumeID, n ledger.NodeName) *storagev1.VolumeAttachment {
 	va := w.Snapshot.Volume(v).OnNode(n).Canonical()
 	if va == nil {
@@ -335,10 +327,10 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
-// Advice is a row of docs/reasons.md about a reason.
+// Advice is a reason's row in docs/reasons.md.
 type Advice struct{ Changes, Do string }
 
-// readAdvice reads the rows of the page's tables; a test in arbiter checks their form.
+// readAdvice reads the page's tables.
 func readAdvice() map[ledger.Code]Advice {
 	advice := map[ledger.Code]Advice{}
 	for line := range strings.Lines(docs.Reasons) {
@@ -357,8 +349,7 @@ func readAdvice() map[ledger.Code]Advice {
 	return advice
 }
 
-// adviceOn is the page's advice on a reason. In a cluster without Moorage it leaves out the sentences about
-// Moorage's objects.
+// adviceOn omits Moorage's objects in a cluster without Moorage.
 func (w *World) adviceOn(code ledger.Code) Advice {
 	advice := w.advice[code]
 	if w.Served() {
@@ -367,11 +358,9 @@ func (w *World) adviceOn(code ledger.Code) Advice {
 	return Advice{Changes: ofKubernetes(advice.Changes), Do: ofKubernetes(advice.Do)}
 }
 
-// ofMoorage finds the sentences about Moorage's objects.
 var ofMoorage = regexp.MustCompile(`AttachPolicy|AttachPolicies|moorage|Moorage|VolumeTicket|VolumeHold|[Pp]olicy's|ticket`)
 
-// ofKubernetes keeps the sentences of a text, and their parts between semicolons, that are true without
-// Moorage.
+// ofKubernetes keeps the sentences, and parts between semicolons, that are true without Moorage.
 func ofKubernetes(text string) string {
 	return keptParts(text, ". ", func(s string) string { return keptParts(s, "; ", keptPart) })
 }
@@ -387,7 +376,7 @@ func keptParts(text, between string, kept func(string) string) string {
 }
 
 func keptPart(text string) string {
-	if ofMoorage.MatchString(strings.ReplaceAll(text, "kubectl moorage", "")) { // this program is there even without Moorage
+	if ofMoorage.MatchString(strings.ReplaceAll(text, "kubectl moorage", "")) { // this program needs no Moorage
 		return ""
 	}
 	return text
@@ -397,8 +386,7 @@ var codeMarks = regexp.MustCompile("`[^`]*`")
 
 var pageLink = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
 
-// plain removes the page's code marks, except around commands, and replaces a link by the page's name,
-// since a terminal has neither.
+// plain removes code marks, except around commands, and links, since a terminal has neither.
 func plain(text string) string {
 	text = pageLink.ReplaceAllStringFunc(text, func(link string) string {
 		parts := pageLink.FindStringSubmatch(link)
@@ -415,12 +403,11 @@ func plain(text string) string {
 	})
 }
 
-// moorageDetaches says whether moorage-controller detaches volumes: in Cooperative mode, and without
-// Moorage, kube-controller-manager does.
+// moorageDetaches is false in Cooperative mode and without Moorage: kube-controller-manager detaches.
 func (w *World) moorageDetaches() bool { return w.Served() && !w.Arbiter.Cooperative }
 
-// keepsHolds says whether a controller keeps the VolumeHolds up to date: otherwise their reports are old.
-// Where moorage-controller has no Lease at all, the component that reports volumes as attached decides.
+// keepsHolds: VolumeHolds are up to date. Without moorage-controller's Lease, the component that reports
+// volumes as attached decides.
 func (w *World) keepsHolds() bool {
 	switch is, _ := w.leads(v1alpha1.ControllerName); is {
 	case lapsed:
@@ -432,9 +419,8 @@ func (w *World) keepsHolds() bool {
 	return true
 }
 
-// unreachable words the wait for a node that is not ready. Only the detaching process has measured the
-// remaining time: the age of its words is subtracted from the time in them. Without them the whole time is
-// the maximum.
+// unreachable subtracts the age of the detaching process's words from the time in them. Without words the
+// whole time is the maximum.
 func (w *World) unreachable(r rules.Reason) string {
 	words := w.wordsOfHold(r)
 	node := w.nodes[r.Node]
@@ -444,7 +430,7 @@ func (w *World) unreachable(r rules.Reason) string {
 	case w.detacherDown() != nil:
 		return whatIsThere(r) + ". Nobody detaches it meanwhile"
 	case r.Seconds < 0:
-		return r.Message() // by the present policy no time forces a detach
+		return r.Message() // no time forces a detach
 	case timed:
 		if left = told(left - w.age(w.holds[r.Volume])); left <= 0 {
 			return whatIsThere(r) + ". The time after which it is detached by force is over"
@@ -467,7 +453,7 @@ func whatIsThere(r rules.Reason) string {
 	return first
 }
 
-// byLease says that a Lease shows the node's kubelet alive; empty where the kubelet reports that itself.
+// byLease says that a Lease shows a live kubelet; empty if its own status does.
 func (w *World) byLease(name ledger.NodeName) string {
 	if w.nodeLeases[string(name)] == nil {
 		return ""
@@ -475,19 +461,16 @@ func (w *World) byLease(name ledger.NodeName) string {
 	return " (it renews its Lease)"
 }
 
-// tellStep is the step of a remaining time in answers: the page is drawn again at each change.
 const tellStep = 10 * time.Second
 
 func told(left time.Duration) time.Duration { return (left + tellStep - 1).Truncate(tellStep) }
 
-// givesUp says whether volumes are already being taken away from a node that is not ready: it is out of
-// service, and the detaching component runs and accepts that as true.
+// givesUp: a not ready node is out of service, and the detaching component runs and accepts that.
 func (w *World) givesUp(n *corev1.Node) bool {
 	return outOfService(n) && (!w.moorageDetaches() || !w.kubeletLives(n)) && w.detacherDown() == nil
 }
 
-// ControllersDown are the components that grant, attach or detach, and that are down; none where they run,
-// or their state is unknown.
+// ControllersDown are the components known to be down that grant, attach or detach.
 func (w *World) ControllersDown() []Reason {
 	var list []Reason
 	for _, c := range []*Reason{w.nobodyGrants(), w.detacherDown()} {
@@ -502,7 +485,7 @@ func (w *World) detacherDown() *Reason {
 	return w.componentCause(&Reason{Code: string(rules.NodeUnreachable)}, "")
 }
 
-// age is how long ago the status of a hold was last written; zero where that is not known.
+// age is the time since a hold's last status write; zero: unknown.
 func (w *World) age(hold *v1alpha1.VolumeHold) time.Duration {
 	var last time.Time
 	if hold != nil {

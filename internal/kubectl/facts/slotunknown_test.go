@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A volume that a silent machine last reported in use is not leaving, unless it is being detached: its use
-// is unknown.
+// Without a detach its use is unknown: it is not leaving.
 func TestSlotOfASilentNode(t *testing.T) {
 	now := metav1.NewTime(noon())
 	notReady := func(o *Objects, status corev1.ConditionStatus) { o.Nodes[0].Status.Conditions[0].Status = status }

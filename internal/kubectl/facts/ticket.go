@@ -23,31 +23,30 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// TicketExplanation is a ticket, the reason for its wait, and its end.
+// TicketExplanation explains a ticket's wait and its end.
 type TicketExplanation struct {
 	Ticket
 	Answer string `json:"answer"`
-	// Cause is the first thing that the ticket waits for; nil where its volumes are there.
+	// Cause is the ticket's first obstacle; nil: its volumes are there.
 	Cause *Reason `json:"cause,omitempty"`
-	// Yields says that the ticket gives its volumes up to pods.
+	// Yields: the ticket gives its volumes up to pods.
 	Yields bool `json:"yields,omitempty"`
-	// Interruptions is how often in a row the ticket has lost its volumes.
+	// Interruptions counts the losses of its volumes in a row.
 	Interruptions int64 `json:"interruptions,omitempty"`
-	// Left is about how many seconds are left; 0: the time is over, or the ticket has none. Stopped: the
-	// controller is down, and does not count.
+	// Left is roughly the remaining seconds; 0: over, or unlimited. Stopped: the controller is down.
 	Left    int64 `json:"leftSeconds,omitempty"`
 	Stopped bool  `json:"stopped,omitempty"`
-	// OnDrain is the effect of its node's cordon on the ticket: End or Move; empty: none.
+	// OnDrain is the cordon's effect on the ticket, End or Move, or empty.
 	OnDrain string `json:"onDrain,omitempty"`
-	// Operation is the driver's work while the ticket has the volumes, such as Expansion; OperationOf is
-	// the object that asks for it. Both are empty unless Moorage has made the ticket for the operation.
+	// Operation is the driver's work, like Expansion; OperationOf is its object. Empty unless Moorage made
+	// the ticket for it.
 	Operation   string `json:"operation,omitempty"`
 	OperationOf string `json:"operationOf,omitempty"`
-	// Owners are the objects that the ticket ends with, as kind/name.
+	// Owners are kind/name; the ticket ends with them.
 	Owners []string `json:"owners,omitempty"`
 }
 
-// ExplainTicket explains a ticket; false: there is none.
+// ExplainTicket is false if there is no ticket.
 func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) {
 	now, ok := w.TicketNow(namespace, name)
 	if !ok {
@@ -66,8 +65,7 @@ func (w *World) ExplainTicket(namespace, name string) (TicketExplanation, bool) 
 	return x, true
 }
 
-// silentNode is the cause that a node is not ready where a ticket has its volumes: they are attached there,
-// and their users may be gone.
+// silentNode: the ticket's volumes are attached to a not ready node, perhaps without users.
 func (w *World) silentNode(node string) *Reason {
 	c := &Reason{Of: OfNode, Code: "NodeNotReady", Since: w.notReadySince(ledger.NodeName(node)),
 		Message: "that node is not ready: the volumes stay attached there, and nobody can say whether what uses them still runs",
@@ -81,7 +79,7 @@ func (w *World) silentNode(node string) *Reason {
 	return c
 }
 
-// nobodyEnds says that no controller ends a ticket that has its volumes. Nil where one leads, or that can't be seen.
+// nobodyEnds is nil if a controller leads, or that can't be seen.
 func (w *World) nobodyEnds() *Reason {
 	return w.controllerIsDown("until it is back nobody ends the ticket")
 }
@@ -128,7 +126,7 @@ func (x *TicketExplanation) answer() string {
 	return "waits: " + message
 }
 
-// Ends says in words when a ticket ends.
+// Ends says when a ticket ends.
 func (x *TicketExplanation) Ends() string {
 	var ends []string
 	for _, o := range x.Owners {
@@ -148,8 +146,7 @@ func (x *TicketExplanation) Ends() string {
 	return strings.Join(ends, ", ") + ", or when it is deleted"
 }
 
-// timeLeft is about how much of a ticket's time is left. A controller counts by its own clock, and writes
-// the count in steps; after a restart it goes on from there.
+// timeLeft is approximate: a controller counts by its own clock, in steps, and resumes after a restart.
 func timeLeft(t *v1alpha1.VolumeTicket, now time.Time) time.Duration {
 	ttl := convert.TTLSeconds(t)
 	begun, written := t.CreationTimestamp.Time, time.Duration(t.Status.TTLElapsedSeconds)*time.Second
@@ -158,7 +155,7 @@ func timeLeft(t *v1alpha1.VolumeTicket, now time.Time) time.Duration {
 			begun = at
 		}
 		if renewed != t.Status.Renewed {
-			written = 0 // counted before it was renewed
+			written = 0 // counted before its renewal
 		}
 	}
 	counted := max(written, min(now.Sub(begun), written+rules.TTLStep(ttl)))
@@ -172,8 +169,7 @@ func endsIn(left time.Duration) string {
 	return "in about " + duration.HumanDuration(left)
 }
 
-// ListVolumes lists the volumes that may need an attachment, by claim, then name. With a namespace it
-// leaves out volumes of claims elsewhere and volumes without a claim.
+// ListVolumes lists the volumes that may need an attachment by claim, then name, of a namespace or of all.
 func (w *World) ListVolumes(namespace string) []Volume {
 	var list []Volume
 	for v := range w.Snapshot.Volumes() {
@@ -193,8 +189,8 @@ func (w *World) ListVolumes(namespace string) []Volume {
 	return list
 }
 
-// ListUnbound lists a namespace's claims (empty: all) without a volume, or with an unreadable one, by name,
-// each as a Volume. It leaves out claims that would need no attachment, as far as their StorageClass tells.
+// ListUnbound lists, by name, a namespace's claims (empty: all) that lack a readable volume and may need an
+// attachment.
 func (w *World) ListUnbound(namespace string) []Volume {
 	var list []Volume
 	for _, c := range w.Claims {
@@ -229,17 +225,17 @@ func (w *World) ListUnbound(namespace string) []Volume {
 	return list
 }
 
-// Ticket is a request that volumes be at a node.
+// Ticket is a request for volumes at a node.
 type Ticket struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Type      string `json:"type"`
 	Node      string `json:"node"`
-	// Wherever: Moorage chooses the node, and until then Node is empty.
+	// Wherever: Moorage chooses the node; Node is empty until then.
 	Wherever bool `json:"wherever,omitempty"`
-	// Detached: the ticket keeps the volumes from every node, and Node is empty.
+	// Detached: the ticket keeps the volumes from every node; Node is empty.
 	Detached bool `json:"detached,omitempty"`
-	// Parameters say how to attach the volumes, in the integrator's words.
+	// Parameters are in the integrator's words.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Priority   int               `json:"priority"`
 	// State is Pending, Granted or Satisfied.
@@ -249,11 +245,9 @@ type Ticket struct {
 	Created    time.Time `json:"created"`
 	TTLSeconds int64     `json:"ttlSeconds,omitempty"`
 	Volumes    []string  `json:"volumes,omitempty"` // as the ticket names them
-	// NodeNotReady: Node is not ready, or gone. Its volumes stay attached there, and it is unknown whether
-	// their users still run.
+	// NodeNotReady: Node is not ready or gone, and volumes stay attached, perhaps in use.
 	NodeNotReady bool `json:"nodeNotReady,omitempty"`
-	// Yielding is the request to the ticket to let go of its volumes, with the time and the waiter. Empty:
-	// none.
+	// Yielding is the request to let go, or empty.
 	Yielding string `json:"yielding,omitempty"`
 
 	request rules.Request
@@ -269,7 +263,7 @@ func (w *World) knownNotReady(node string) bool {
 	return node != "" && !w.unseen("nodes") && !w.isReady(ledger.NodeName(node))
 }
 
-// ListTickets lists the VolumeTickets in the order of the controller's grants.
+// ListTickets lists the VolumeTickets in the order of grants.
 func (w *World) ListTickets(namespace string) []Ticket {
 	var list []Ticket
 	queues := map[ledger.NodeName]*rules.Queue{}
@@ -282,7 +276,6 @@ func (w *World) ListTickets(namespace string) []Ticket {
 	return list
 }
 
-// waits says why a ticket is not granted, at its node or because no node suits.
 func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*rules.Queue) rules.Verdict {
 	if t.Node == "" {
 		_, v := w.Arbiter.Place(w.Snapshot, t, w.Now)
@@ -294,7 +287,7 @@ func (w *World) waits(t *ledger.Ticket, queues map[ledger.NodeName]*rules.Queue)
 	return queues[t.Node].Grant(t)
 }
 
-// ticket describes a ticket. queues hold the decisions for the nodes' other tickets.
+// queues hold the decisions for the nodes' other tickets.
 func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*rules.Queue) Ticket {
 	fact := convert.Ticket(t)
 	out := Ticket{
@@ -323,7 +316,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*rul
 		}
 	default:
 		if told := w.refusal(t); rules.PauseLeft(w.Snapshot, &fact, w.Now) > 0 || w.blind() && len(told) > 0 {
-			out.Reasons = told // only the controller knows the length of a pause, and sees objects that this user may not list
+			out.Reasons = told // only the controller knows pauses and all objects
 			break
 		}
 		out.Reasons = w.reasonsIn(t.Namespace, w.waits(&fact, queues), nil)
@@ -333,7 +326,7 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*rul
 		if c := w.nobodyGrants(); c != nil && !slices.ContainsFunc(out.Reasons, func(r Reason) bool { return r.Code == c.Code }) {
 			first := 0
 			if len(out.Reasons) > 0 && (out.Reasons[0].Code == string(rules.ClaimUnbound) || out.Reasons[0].Code == string(rules.ClaimMissing)) {
-				first = 1 // only the claim's maker or provisioner can end this reason
+				first = 1 // only the claim's maker or provisioner can end this
 			}
 			out.Reasons = slices.Insert(out.Reasons, first, *c)
 		}
@@ -348,23 +341,20 @@ func (w *World) ticket(t *v1alpha1.VolumeTicket, queues map[ledger.NodeName]*rul
 	return out
 }
 
-// toldSatisfied is the controller's written answer whether a granted ticket has its volumes, without a
-// reason where it has. A user with rights in one namespace has no other source. False where there is no
-// answer, or the user sees more.
+// toldSatisfied is the controller's answer for users of a single namespace; no reasons: satisfied. False:
+// no answer, or the user sees more.
 func (w *World) toldSatisfied(t *v1alpha1.VolumeTicket) ([]Reason, bool) {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketSatisfied)
 	told := w.toldIn(t, c)
 	return told, w.blind() && c != nil && (len(told) > 0 || c.Status == metav1.ConditionTrue)
 }
 
-// refusal is the controller's reason for refusing or interrupting a ticket: the facts may have changed
-// since.
+// refusal may be outdated.
 func (w *World) refusal(t *v1alpha1.VolumeTicket) []Reason {
 	return w.toldIn(t, meta.FindStatusCondition(t.Status.Conditions, v1alpha1.TicketGranted))
 }
 
-// toldIn is the reason in a ticket's condition; none where the condition is true or absent, or says that
-// the controller has not looked yet.
+// toldIn is empty for a true, absent or unchecked condition.
 func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonPending {
 		return nil
@@ -377,7 +367,7 @@ func (w *World) toldIn(t *v1alpha1.VolumeTicket, c *metav1.Condition) []Reason {
 	return []Reason{{Of: OfVolume, Code: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time, Changes: advice.Changes, Do: do}}
 }
 
-// ClaimLabels are a claim's labels; none for a volume without a claim.
+// ClaimLabels are empty for a volume without a claim.
 func (w *World) ClaimLabels(claim string) map[string]string {
 	namespace, name, _ := strings.Cut(claim, "/")
 	if c := w.Claim(namespace, name); c != nil {
@@ -402,16 +392,14 @@ func (w *World) NodeLabels(node string) map[string]string {
 	return nil
 }
 
-// ManualName is the name of the ticket that attaches a PersistentVolume to a node by hand: the same command
-// finds it again.
+// ManualName lets the same command find the ticket again.
 func ManualName(persistentVolume, node string) string {
 	digest := sha256.Sum256([]byte(persistentVolume + "\x00" + node))
 	return "manual-" + hex.EncodeToString(digest[:10])
 }
 
-// ManualTicket asks for a PersistentVolume at a node. It names the claim, in the claim's namespace. Where
-// there is no claim any more, it names the volume, in Moorage's own namespace, as an administrator's
-// ticket.
+// ManualTicket names the claim, in its namespace. Without a claim it names the PersistentVolume, in
+// Moorage's namespace, as an administrator's ticket.
 func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSeconds int64) (*v1alpha1.VolumeTicket, error) {
 	if w.PersistentVolume(persistentVolume) == nil {
 		return nil, fmt.Errorf("persistentvolumes %q not found", persistentVolume)
@@ -434,9 +422,8 @@ func (w *World) ManualTicket(persistentVolume, node, ownNamespace string, ttlSec
 	}, nil
 }
 
-// claimedBy is the claim that a ticket for a PersistentVolume may name, and its UID: the claim exists, and
-// is bound to the volume. The claimRef of a Released volume names a claim that is gone or replaced. Where
-// claims may not be listed, the claimRef decides.
+// claimedBy is the existing, bound claim for a ticket, and its UID. A Released volume's claimRef names a
+// gone or replaced claim. It decides only if claims may not be listed.
 func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string, bool) {
 	if w.partUnseen("persistentvolumeclaims") {
 		return pv.Claim, pv.ClaimUID, pv.Claim != (ledger.ClaimKey{})
@@ -448,7 +435,7 @@ func (w *World) claimedBy(pv *ledger.PersistentVolume) (ledger.ClaimKey, string,
 	return c.Key, c.UID, true
 }
 
-// TicketNow finds a ticket and describes its present state.
+// TicketNow describes a ticket's present state; false: there is none.
 func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	if t := w.Ticket(namespace, name); t != nil {
 		return w.ticket(t, map[ledger.NodeName]*rules.Queue{}), true
@@ -456,18 +443,17 @@ func (w *World) TicketNow(namespace, name string) (Ticket, bool) {
 	return Ticket{}, false
 }
 
-// Import is a ticket for the user that has a volume at a node before Moorage attaches there.
+// Import is a ticket for the user of an attached volume before Moorage attaches there.
 type Import struct {
-	// From is the source of the ticket, for people, on one line, with the objects' own words quoted.
+	// From is the ticket's source for people, on one line.
 	From string
-	// Ticket is nil where there is none; Note says why, or what the ticket leaves out.
+	// Ticket may be nil; Note says why, or names its gaps.
 	Ticket *v1alpha1.VolumeTicket
 	Note   string
 }
 
-// UnusedAttachments are the attached volumes without a pod or ticket, such as a person's or a web page's,
-// each with a ticket of type Manual, sorted by volume and node. Without the ticket a controller that
-// attaches and detaches would detach them.
+// UnusedAttachments are attached volumes without a pod or ticket, by volume and node, each with a Manual
+// ticket. Without it a controller would detach them.
 func (w *World) UnusedAttachments(ownNamespace string, ttlSeconds int64) []Import {
 	var list []Import
 	for v := range w.Snapshot.Volumes() {
@@ -502,8 +488,7 @@ func (w *World) importUnused(a *ledger.Attachment, ownNamespace string, ttlSecon
 	return out
 }
 
-// waitsNote says why a ticket that names a PersistentVolume would not be granted; empty: it would be. This
-// ticket competes with the users of claims.
+// waitsNote says why a PersistentVolume's ticket would not be granted beside claims' users, or is empty.
 func (w *World) waitsNote(ticket *v1alpha1.VolumeTicket) string {
 	if ticket.Spec.Volumes[0].PersistentVolume == "" {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/api/v1alpha1"
 )
 
-// A ticket ends by its controller's count, which is written in steps, and not by the clock alone.
+// The controller's count is written in steps.
 func TestTimeLeftIsTheControllers(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon().Add(-d) }
 	for name, test := range map[string]struct {

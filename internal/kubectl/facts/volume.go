@@ -15,50 +15,47 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Volume describes one volume: its place, its users, and its queue.
+// Volume describes a volume's place, users and queue.
 type Volume struct {
-	// PersistentVolume is the first by name that names the volume, Claim (namespace/name) its owner; both
-	// are empty for an inline volume.
+	// PersistentVolume is the volume's first by name, Claim (namespace/name) its owner; both empty if
+	// inline.
 	PersistentVolume string `json:"persistentVolume,omitempty"`
 	Claim            string `json:"claim,omitempty"`
 	Driver           string `json:"driver"`
 	Handle           string `json:"handle"`
-	// Access is how many users it may serve at once: "one node", "one pod", "many nodes", "unknown" or
-	// "conflict".
+	// Access is how many users it may serve: "one node", "one pod", "many nodes", "unknown" or "conflict".
 	Access string `json:"access"`
-	// State is the volume in one word: its state at the node that counts, or NotProvisioned, Free,
-	// Detached, DetachPending, Unknown.
+	// State is its state at the main node, or NotProvisioned, Free, Detached, DetachPending, Unknown.
 	State string `json:"state"`
-	// Holder is the node that an exclusive volume is granted to.
+	// Holder is the node of a granted exclusive volume.
 	Holder *Holder `json:"holder,omitempty"`
-	// Next is the waiter that gets it when the holder has let go.
+	// Next gets it when the holder lets go.
 	Next    *Waiter  `json:"next,omitempty"`
 	Waiting []Waiter `json:"waiting,omitempty"`
-	// Nodes are the nodes that anything binds the volume to.
+	// Nodes are all nodes bound to the volume.
 	Nodes       []VolumeOnNode `json:"nodes,omitempty"`
 	Reason      *Reason        `json:"reason,omitempty"`
 	Transitions int64          `json:"transitions,omitempty"`
-	// NodesSay is the nodes' own report about it, where moorage-node runs.
+	// NodesSay is the nodes' own report, if any.
 	NodesSay []NodeHas `json:"nodesSay,omitempty"`
 }
 
 // Holder has an exclusive volume.
 type Holder struct {
-	// Node is its node; "(detached)" for a volume that is kept from every node.
+	// Node is "(detached)" for a volume that is kept from every node.
 	Node string `json:"node"`
-	// For are its users there; empty when there is no user any more.
+	// For are its users there; empty: none any more.
 	For   []Requester `json:"for,omitempty"`
 	Since time.Time   `json:"since,omitzero"`
 }
 
-// Detached says whether the volume is kept from every node.
+// Detached: the volume is kept from every node.
 func (h *Holder) Detached() bool { return h.Node == string(ledger.Detached) }
 
-// Waiter wants a volume and does not have it.
+// Waiter wants a volume that it lacks.
 type Waiter struct {
 	Who Requester `json:"who"`
-	// Node is where; empty for a pod without a node, and "(detached)" for a ticket that wants the volume at
-	// no node.
+	// Node is empty for an unplaced pod, and "(detached)" for a ticket for no node.
 	Node  string    `json:"node,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }
@@ -70,30 +67,28 @@ type VolumeOnNode struct {
 	// Detaching, DetachFailed or Unknown.
 	State      string `json:"state"`
 	Attachment string `json:"attachment,omitempty"`
-	// Attached is its status; Reported and InUse are the node's volumesAttached and volumesInUse. Both are
-	// absent where no such Node is seen. InUse is also absent while the volume is not there: a waiting
-	// kubelet already lists it.
+	// Attached is its status; Reported and InUse are volumesAttached and volumesInUse. Both are absent if
+	// no Node is seen. InUse is also absent while the volume is not there: a waiting kubelet already lists
+	// it.
 	Attached bool      `json:"attached"`
 	Reported *bool     `json:"reported,omitempty"`
 	InUse    *bool     `json:"inUse,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Error    string    `json:"error,omitempty"` // the driver's
-	// Taken: a forced detach took it from the node, and the kubelet has not yet reported that it is not
-	// mounted there any more. It keeps its slot until then.
+	// Taken: a forced detach took it, and the kubelet has not yet reported the unmount. It keeps its slot
+	// until then.
 	Taken bool   `json:"taken,omitempty"`
 	Users []User `json:"users,omitempty"`
 }
 
-// User is a pod or ticket that uses a volume at a node, or asks for it there.
+// User is a pod or ticket that uses or requests a volume at a node.
 type User struct {
 	Requester
-	// State is Bound, Terminating or Finished for a pod. For a ticket it is Granted, or Asking where the
-	// ticket is not decided.
+	// State is Bound, Terminating or Finished for a pod; Granted or Asking (undecided) for a ticket.
 	State string `json:"state"`
 }
 
-// Key names a volume as SlotVolume.Volume does: its PersistentVolume, else driver^handle; empty where it is
-// not provisioned yet.
+// Key is the PersistentVolume, else driver^handle; empty: not provisioned yet.
 func (v *Volume) Key() string {
 	switch {
 	case v.PersistentVolume != "":
@@ -104,10 +99,10 @@ func (v *Volume) Key() string {
 	return ledger.VolumeID{Driver: v.Driver, Handle: v.Handle}.String()
 }
 
-// Asked says whether the volume is only asked for: it has no holder, and is at no node.
+// Asked says whether the volume is only requested, without a holder or a place.
 func (v *Volume) Asked() bool { return v.State == stateAsked }
 
-// Places are the nodes where the volume is or may be; where there is none, the nodes where it is wanted.
+// Places may have the volume; without such nodes, they are nodes that want it.
 func (v *Volume) Places() []VolumeOnNode {
 	var list []VolumeOnNode
 	for i := range v.Nodes {
@@ -121,7 +116,7 @@ func (v *Volume) Places() []VolumeOnNode {
 	return list
 }
 
-// VolumeOf finds a volume by its key; false: it is not known any more.
+// VolumeOf is false if the volume is not known any more.
 func (w *World) VolumeOf(key string) (Volume, bool) {
 	id := ledger.VolumeID{}
 	if pv := w.Snapshot.PersistentVolume(key); pv != nil {
@@ -135,7 +130,7 @@ func (w *World) VolumeOf(key string) (Volume, bool) {
 	return w.Volume(id), true
 }
 
-// Volume describes a volume. The zero value stands for an unknown one.
+// Volume describes a volume; the zero value: unknown.
 func (w *World) Volume(id ledger.VolumeID) Volume {
 	v := w.Snapshot.Volume(id)
 	out := Volume{Driver: id.Driver, Access: accessUnknown, State: stateFree}
@@ -168,7 +163,6 @@ func (w *World) Volume(id ledger.VolumeID) Volume {
 	return out
 }
 
-// named is a volume's key, as of Volume.Key, and its claim; empty: it has none.
 func (w *World) named(v *ledger.Volume) (key, claim string) {
 	if names := v.PVs(); len(names) > 0 {
 		return names[0], w.claimOf(names[0])
@@ -176,8 +170,7 @@ func (w *World) named(v *ledger.Volume) (key, claim string) {
 	return v.ID.String(), ""
 }
 
-// claimOf is the claim that a PersistentVolume belongs to; empty: it has none, or the claim is gone and was
-// made again.
+// claimOf is empty if the claim is missing or was made again.
 func (w *World) claimOf(name string) string {
 	pv := w.Snapshot.PersistentVolume(name)
 	if pv == nil || pv.Claim.Name == "" || w.ofEarlierClaim(w.pvs[name]) {
@@ -186,8 +179,6 @@ func (w *World) claimOf(name string) string {
 	return pv.Claim.String()
 }
 
-// ofEarlierClaim says whether a PersistentVolume belonged to a claim that is gone, while a new claim has
-// the name.
 func (w *World) ofEarlierClaim(pv *corev1.PersistentVolume) bool {
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return false
@@ -228,9 +219,8 @@ func (w *World) describeHold(out *Volume, v *ledger.Volume) {
 	}
 }
 
-// holders are the users at the holder's node that the hold names. It leaves out pods that have just gone,
-// and pods bound to another node, which wait. Without a hold that a controller keeps up to date, the users at
-// the node count.
+// holders are the hold's users there, without pods that are gone or bound elsewhere. Without a current
+// hold, the users at the node count.
 func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	var list []Requester
 	if !w.holdsKept || h.Version == "" {
@@ -251,8 +241,8 @@ func (w *World) holders(out *Volume, h *ledger.Hold) []Requester {
 	return list
 }
 
-// reasonOfHold is the hold's reason for a wait, at the reason's node, which is not always the holder. A
-// reason that the facts don't show any more counts only while a controller keeps the hold up to date.
+// reasonOfHold may be about another node than the holder's. A reason without facts counts only in an up to
+// date hold.
 func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 	h := v.Hold
 	if r, ok := w.Arbiter.Concern(w.Snapshot, v, w.Now); ok && r.Code == h.Reason {
@@ -269,8 +259,7 @@ func (w *World) reasonOfHold(v *ledger.Volume) *Reason {
 	return &Reason{Of: OfVolume, Code: string(h.Reason), Node: string(h.Node), Message: h.Message, Since: w.sinceOfHold(v.ID, h.Reason), Changes: w.adviceOn(h.Reason).Changes, Do: w.safeAdvice(h.Reason, "")}
 }
 
-// describeWaiters finds the reason that pods bound to a node wait for the volume there, where no hold has a
-// reason: without Moorage there are no holds.
+// describeWaiters serves bound waiters without a hold's reason: without Moorage there are no holds.
 func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 	for i := range v.OnNodes {
 		at := &v.OnNodes[i]
@@ -301,8 +290,8 @@ func (w *World) describeWaiters(out *Volume, v *ledger.Volume) {
 	}
 }
 
-// leavingReason says that a volume for one node only is still leaving another node than the pod's; without
-// a node, that a detach fails. Nil: it is not leaving. The error at the pod's node may follow from that.
+// leavingReason says that a one-node volume still leaves another node; without a node, that a detach fails.
+// Nil: neither. An error at the pod's node may follow from that.
 func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
 	if v.Access == ledger.AccessMany && node != "" {
 		return nil
@@ -329,8 +318,7 @@ func (w *World) leavingReason(v *ledger.Volume, node ledger.NodeName, pod *corev
 	return &reason
 }
 
-// awayReason is the reason that a pod's volume can't leave another node; nil: the pod does not wait for
-// that.
+// awayReason is nil if the pod does not wait for another node.
 func (w *World) awayReason(v *ledger.Volume, node ledger.NodeName, pod *corev1.Pod) *Reason {
 	for _, need := range rules.PodRequest(w.Snapshot, w.PodFact(pod)).Needs {
 		if need.Volume != v.ID {
@@ -350,8 +338,7 @@ func (w *World) gone(r ledger.Requester) bool {
 	return !r.Ticket && w.pods[r.UID] == nil && !w.partUnseen("pods")
 }
 
-// describeWaiting lists the further waiters: the waiters that the hold names, and pods without a node,
-// which the hold does not know.
+// describeWaiting adds pods without a node, unknown to the hold.
 func (w *World) describeWaiting(out *Volume, v *ledger.Volume) {
 	known := map[Requester]bool{}
 	if out.Next != nil {
@@ -408,8 +395,7 @@ func (w *World) askedSince(r Requester) time.Time {
 	return time.Time{}
 }
 
-// unboundPods are the pods without a node that refer to the volume. Gated pods, which no scheduler looks at
-// yet, don't count.
+// unboundPods exclude gated pods: no scheduler looks at these yet.
 func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 	var list []*corev1.Pod
 	for _, name := range v.PVs() {
@@ -427,31 +413,30 @@ func (w *World) unboundPods(v *ledger.Volume) []*corev1.Pod {
 	return list
 }
 
-// needs says whether a volume is a pod's own: the claim of a generic ephemeral volume may be another object
-// with the same name.
+// needs: another claim may have a generic ephemeral volume's name.
 func (w *World) needs(p *ledger.Pod, id ledger.VolumeID) bool {
 	return slices.ContainsFunc(rules.PodRequest(w.Snapshot, p).Needs, func(n rules.Need) bool { return n.Volume == id })
 }
 
-// The states of volumes, and of volumes at nodes, each the strongest that is true.
+// The strongest true states of volumes, at nodes and overall.
 const (
 	stateNotProvisioned = "NotProvisioned" // its claim is not bound yet
 	stateFree           = "Free"
-	stateAsked          = "Asked"    // asked for there, and not granted
-	stateReserved       = "Reserved" // granted there, and nothing is done yet
-	stateQueued         = "Queued"   // waiting for an attach or detach there while all workers of the driver are busy
+	stateAsked          = "Asked"    // asked for, not granted
+	stateReserved       = "Reserved" // granted, nothing done yet
+	stateQueued         = "Queued"   // waits for a busy driver's worker
 	stateAttaching      = "Attaching"
 	stateAttachFailed   = "AttachFailed"
 	stateAttached       = "Attached"
-	stateInUse          = "InUse" // attached, and in the kubelet's volumesInUse, or that is unknown
-	stateKept           = "Kept"  // attached, unwanted, and kept by the policy's detachDelay
+	stateInUse          = "InUse" // attached, and in volumesInUse or unknown
+	stateKept           = "Kept"  // unwanted, kept by detachDelay
 	stateDetaching      = "Detaching"
 	stateDetachFailed   = "DetachFailed"
 	stateUnknown        = "Unknown"
-	stateDetached       = "Detached" // kept from every node, for a ticket with spec.detached
+	stateDetached       = "Detached" // for a ticket with spec.detached
 )
 
-// AtNode says for people where a volume goes: at a node, or that it stays detached.
+// AtNode says for people where a volume goes: a node, or detached.
 func AtNode(node string) string {
 	if node == string(ledger.Detached) {
 		return "to stay detached"
@@ -459,7 +444,7 @@ func AtNode(node string) string {
 	return "at " + node
 }
 
-// maybeThere says whether the volume is, or may be, at the node: a request alone does not count.
+// maybeThere ignores mere requests.
 func (n *VolumeOnNode) maybeThere() bool {
 	return n.State != stateReserved && n.State != stateAsked && (n.State != stateQueued || n.Attachment != "")
 }
@@ -495,8 +480,7 @@ func (w *World) volumeOnNode(v *ledger.Volume, p *ledger.VolumeOnNode) VolumeOnN
 	return out
 }
 
-// takenFrom says whether a volume without an attachment was taken from a node by force: its hold says so,
-// or the node is not ready and out of service.
+// takenFrom: the hold says so, or the node is not ready and out of service.
 func (w *World) takenFrom(v *ledger.Volume, name ledger.NodeName) bool {
 	if hold := w.holds[v.ID]; hold != nil && slices.ContainsFunc(hold.Status.Fenced, func(f v1alpha1.FencedNode) bool { return f.Node == string(name) }) {
 		return true
@@ -511,7 +495,7 @@ func (w *World) placeState(v *ledger.Volume, p *ledger.VolumeOnNode, va *ledger.
 	case va == nil && v.ID.NoAttach() && p.Reported:
 		return attachedOrInUse(inUse), ""
 	case va == nil && (p.Reported || p.Left || (inUse || p.Held) && len(p.Users) == 0):
-		return stateUnknown, "" // a kubelet also reports a volume in use while it waits for it
+		return stateUnknown, "" // a waiting kubelet also reports a volume in use
 	case va == nil:
 		return stateReserved, ""
 	case va.Deleting && !va.DetachError.IsZero():
@@ -533,8 +517,7 @@ func attachedOrInUse(inUse bool) string {
 	return stateAttached
 }
 
-// stateOf is a volume in one word: the hold's state where it has something to report, else the state at the
-// node that counts most.
+// stateOf is the hold's state if any, else that at the main node.
 func (w *World) stateOf(out *Volume, v *ledger.Volume) string {
 	if v.Hold != nil && w.holdsKept && (v.Hold.State == ledger.HoldDetachPending || v.Hold.State == ledger.HoldUnknown) {
 		return string(v.Hold.State)
@@ -567,8 +550,7 @@ func weight(state string) int {
 	return 0
 }
 
-// users lists the users of a volume at a node, and the tickets that ask for it there. It leaves out a bound
-// pod's reservation, which ends soon after the bind.
+// users omits a bound pod's reservation: it ends soon.
 func (w *World) users(p *ledger.VolumeOnNode) []User {
 	var list []User
 	bound := map[Requester]bool{}

@@ -12,8 +12,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// InUse is set for a node that may have the volume and has a Node with that status; for other nodes it is
-// unknown.
+// InUse is unknown without a Node with that status.
 func TestInUseIsToldWhereItIsKnown(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Objects)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts computes the output of kubectl moorage from the listed objects, with the ledger and the
-// arbiter of the controller and the scheduler: the command agrees with the cluster.
+// Package facts computes kubectl moorage's output from listed objects, with the ledger and the arbiter of
+// controller and scheduler.
 //
-// It is pure: it has no client and no clock, and never prints. Its results are plain structs; their JSON
-// form is the output of -o json. internal/kubectl/screen makes screens from them.
+// It is pure: no client, no clock, no printing. The JSON of its results is the output of -o json;
+// internal/kubectl/screen makes screens.
 package facts
 
 import (
@@ -26,20 +26,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// World is the cluster at one instant: the objects, and the ledger made from them. It is read-only once
-// made, and safe for parallel use.
+// World is the cluster at an instant. It is read-only, and safe for parallel use.
 type World struct {
 	Objects
 	Snapshot ledger.Snapshot
 	Arbiter  rules.Arbiter
-	// Now is the API server's clock, the clock of the objects' times.
+	// Now is the API server's clock.
 	Now time.Time
-	// Unseen could not be listed: facts that depend on it are unknown.
+	// Unseen could not be listed: dependent facts are unknown.
 	Unseen []Unseen
-	// WordsUnseen is why NodeMountReports could not be listed; nil: they were. Only the nodes' own reports are
-	// unknown without them.
+	// WordsUnseen is why NodeMountReports could not be listed, or nil.
 	WordsUnseen *Unseen
-	// Evidence names causes other than a volume's; zero where only volumes matter.
+	// Evidence names causes other than a volume's; zero: only volumes matter.
 	Evidence Evidence
 
 	pods    map[string]*corev1.Pod // by UID
@@ -50,17 +48,16 @@ type World struct {
 	holds   map[ledger.VolumeID]*v1alpha1.VolumeHold
 	words   map[ledger.NodeName]*v1alpha1.NodeMountReport
 	wordsOf map[ledger.VolumeID][]wordRef
-	// agents are the nodes with a ready pod of moorage-node.
+	// agents are nodes with a ready moorage-node pod.
 	agents     map[ledger.NodeName]bool
 	advice     map[ledger.Code]Advice
 	nodeLeases map[string]*coordinationv1.Lease
 	holdsKept  bool
-	// draining is the node that a drain plan empties; empty elsewhere.
+	// draining is the node that a drain plan empties, or empty.
 	draining string
 }
 
-// NewWorld takes objects in. An object that names a volume in an unattachable way is taken in as far as it
-// can be read, as in the controller.
+// NewWorld reads unattachable volumes as far as possible, like the controller.
 func NewWorld(o Objects, now time.Time) *World {
 	o.Home = cmp.Or(o.Home, DefaultHome)
 	w := &World{
@@ -89,7 +86,7 @@ func NewWorld(o Objects, now time.Time) *World {
 	w.takeStorage(l)
 	w.takeNodes(l)
 	w.takeUsers(l)
-	if w.holdsKept { // about forced detaches this process knows no more than a new leader
+	if w.holdsKept { // it knows no more about forced detaches than a new leader
 		l.Apply(now, ledger.TookOver{})
 	}
 	w.Snapshot = l.Snapshot()
@@ -132,7 +129,7 @@ func (w *World) takeNodes(l *ledger.Ledger) {
 		w.vas[a.Name] = a
 	}
 	if w.Arbiter.Cooperative && !w.holdsKept {
-		return // kube-controller-manager moves volumes meanwhile: what the holds say is old
+		return // kube-controller-manager moves volumes: the holds are old
 	}
 	for _, h := range w.Holds {
 		fact := convert.Hold(h)
@@ -143,7 +140,7 @@ func (w *World) takeNodes(l *ledger.Ledger) {
 
 func (w *World) takeUsers(l *ledger.Ledger) {
 	w.Tickets = slices.DeleteFunc(slices.Clone(w.Tickets), func(t *v1alpha1.VolumeTicket) bool {
-		return t.Spec.Type == "Pod" // a ticket of an earlier release: it claims nothing
+		return t.Spec.Type == "Pod" // an earlier release's: it claims nothing
 	})
 	for _, t := range w.Tickets {
 		l.Apply(w.Now, convert.Ticket(t))
@@ -183,7 +180,7 @@ func (w *World) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return w.claims[ledger.ClaimKey{Namespace: namespace, Name: name}]
 }
 
-// ClaimsOf lists the known claims of the volumes of a namespace's pods, in the volumes' order.
+// ClaimsOf lists the known claims of pods' volumes, in the volumes' order.
 func (w *World) ClaimsOf(namespace string, volumes []corev1.Volume) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, v := range volumes {
@@ -203,7 +200,7 @@ func (w *World) PersistentVolume(name string) *corev1.PersistentVolume { return 
 // Node finds a node, or nil.
 func (w *World) Node(name string) *corev1.Node { return w.nodes[ledger.NodeName(name)] }
 
-// PodFact is the ledger's fact about a pod; translated anew when the ledger lacks the pod.
+// PodFact is the ledger's fact about a pod, or a new translation.
 func (w *World) PodFact(p *corev1.Pod) *ledger.Pod {
 	if fact := w.Snapshot.Pod(string(p.UID)); fact != nil {
 		return fact
@@ -217,8 +214,7 @@ func (w *World) NeedsAttachment(p *corev1.Pod) bool {
 	return rules.PodRequest(w.Snapshot, w.PodFact(p)).Attachable(w.Snapshot)
 }
 
-// reporter is the writer of the most recent volumesAttached of all nodes, by the API server's field
-// management.
+// reporter is any node's latest writer of volumesAttached, by field management.
 func (w *World) reporter() string {
 	var last fieldWrite
 	for _, n := range w.Nodes {
@@ -229,7 +225,7 @@ func (w *World) reporter() string {
 	return last.manager
 }
 
-// Objects are the objects that were listed from the API server.
+// Objects were listed from the API server.
 type Objects struct {
 	Pods              []*corev1.Pod
 	Claims            []*corev1.PersistentVolumeClaim
@@ -244,11 +240,11 @@ type Objects struct {
 	Policies          []*v1alpha1.AttachPolicy
 	NodeMountReports  []*v1alpha1.NodeMountReport
 	Leases            Leases
-	// Home is the namespace where Moorage is installed; see Home. Empty means DefaultHome.
+	// Home is Moorage's namespace; empty: DefaultHome.
 	Home string
 }
 
-// Add puts an object into the list of its kind, and leaves out a kind that is not used here.
+// Add puts an object into its kind's list, and drops unused kinds.
 func (o *Objects) Add(object runtime.Object) {
 	switch object := object.(type) {
 	case *corev1.Pod:
@@ -278,20 +274,20 @@ func (o *Objects) Add(object runtime.Object) {
 	}
 }
 
-// Unseen is a kind of object that could not be listed, in full or at all.
+// Unseen is a kind that could not be listed in full.
 type Unseen struct {
-	// Resource is the plural with its group, as kubectl auth can-i takes it.
+	// Resource is the plural with its group, as for kubectl auth can-i.
 	Resource string `json:"resource"`
-	// Namespace is the only listed namespace; empty when none was.
+	// Namespace is the only listed namespace, or empty.
 	Namespace string `json:"namespace,omitempty"`
 	// Message is the API server's own.
 	Message string `json:"message"`
 	Missing bool   `json:"missing,omitempty"`
-	// Failed says that the API server gave another error, in Message.
+	// Failed: the API server gave another error, in Message.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// OwnResources are the kinds that Moorage adds to a cluster, as kubectl auth can-i takes them.
+// OwnResources are Moorage's kinds, as for kubectl auth can-i.
 func OwnResources() []string {
 	var list []string
 	for _, plural := range []string{v1alpha1.ResourceVolumeTickets, v1alpha1.ResourceVolumeHolds, v1alpha1.ResourceAttachPolicies} {
@@ -300,12 +296,11 @@ func OwnResources() []string {
 	return list
 }
 
-// DefaultHome is the assumed namespace of Moorage where nothing names another.
+// DefaultHome is Moorage's assumed namespace.
 const DefaultHome = "moorage-system"
 
-// Home is the namespace of the controller's account in the ClusterRoleBinding of its name, which no tenant
-// can write. Any user can give an object a label or a name, which marks Moorage's objects only in that
-// namespace.
+// Home is the namespace of the controller's account in its ClusterRoleBinding: no tenant can write that.
+// Labels and names mark Moorage's objects only in that namespace.
 func Home(bindings []rbacv1.ClusterRoleBinding) string {
 	for _, b := range bindings {
 		if b.Name != v1alpha1.ControllerName {
@@ -320,32 +315,29 @@ func Home(bindings []rbacv1.ClusterRoleBinding) string {
 	return DefaultHome
 }
 
-// Own says whether an object is a part of Moorage: it has the label, and is in Moorage's namespace.
+// Own says whether an object has Moorage's label and namespace.
 func Own(o metav1.Object, home string) bool {
 	return o.GetNamespace() == home && o.GetLabels()[v1alpha1.LabelPartOf] == v1alpha1.PartOf
 }
 
-// kubeControllerManager is the field manager of the attach/detach controller, from
-// kube-controller-manager's user agent.
+// kubeControllerManager is the attach/detach controller's field manager.
 const kubeControllerManager = "kube-controller-manager"
 
-// OfControllerManager says whether an object is a pod of kube-controller-manager.
+// OfControllerManager: the object is a pod of kube-controller-manager.
 func OfControllerManager(o metav1.Object) bool {
 	return o.GetNamespace() == metav1.NamespaceSystem && o.GetLabels()["component"] == kubeControllerManager
 }
 
-// FlagsMatter says whether an object is a pod with flags that matter here: Moorage's own, or
-// kube-controller-manager's.
+// FlagsMatter says whether an object is a pod of Moorage or kube-controller-manager.
 func FlagsMatter(o metav1.Object, home string) bool { return Own(o, home) || OfControllerManager(o) }
 
-// forceOff says whether the detaching controller runs with the flag against forced detaches after a time.
 func (w *World) forceOff() bool { return w.detachesWith("--disable-force-detach-on-timeout") }
 
-// ReportRequired says whether Moorage detaches no volume without moorage-node's report.
+// ReportRequired: Moorage detaches nothing without moorage-node's report.
 func (w *World) ReportRequired() bool { return w.detachesWith("--require-node-report") }
 
-// detachesWith says whether the detaching controller runs with a flag: kube-controller-manager in Cooperative
-// mode, where its pods can be seen, and else Moorage. Pods that have ended, or are being deleted, don't count.
+// detachesWith says whether the detaching controller has a flag: kube-controller-manager in Cooperative
+// mode, if visible, else Moorage. Ended and deleted pods don't count.
 func (w *World) detachesWith(flag string) bool {
 	for _, p := range w.Pods {
 		detaches := Own(p, w.Home)

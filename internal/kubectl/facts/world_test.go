@@ -12,9 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The flag against forced detaches after a time is read from the running pod of the detaching controller.
-// Without that the output would announce six minutes that never end. Other pods with any labels don't
-// count.
+// The detaching controller's running pod has the flag. Otherwise the output would announce an endless wait.
 func TestForceDetachFlag(t *testing.T) {
 	const flag = "--disable-force-detach-on-timeout"
 	type labels = map[string]string
@@ -53,7 +51,7 @@ func TestForceDetachFlag(t *testing.T) {
 	}
 }
 
-// Moorage is in the namespace of its controller's account in the ClusterRoleBinding.
+// The ClusterRoleBinding names the controller's account.
 func TestHome(t *testing.T) {
 	binding := func(name, namespace string) rbacv1.ClusterRoleBinding {
 		return rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports is kubectl moorage import: it makes VolumeTickets for the users of volumes at nodes
-// before Moorage attaches and detaches there.
+// Package imports is kubectl moorage import: VolumeTickets for the users of attached volumes before Moorage
+// detaches.
 //
-// Reads: the cluster. Decides: nothing; package facts decides on the
-// tickets. Writes: VolumeTickets, with --apply.
+// Package facts decides. Writes: VolumeTickets, with --apply.
 package imports
 
 import (
@@ -67,7 +66,7 @@ func (o *options) run(ctx context.Context) error {
 	return o.each(ctx, c, w, w.UnusedAttachments(w.Home, int64(o.ttl/time.Second)))
 }
 
-// seen fails where pods or tickets may not be listed: the unused volumes are then unknown.
+// seen fails if pods or tickets are not listed: then the unused volumes are unknown.
 func seen(w *facts.World) error {
 	for _, u := range w.Unseen {
 		switch {
@@ -116,7 +115,7 @@ func (o *options) each(ctx context.Context, c *cluster.Cluster, w *facts.World, 
 	return nil
 }
 
-// one prints or writes a ticket, and says whether it is new.
+// one says whether the ticket is new.
 func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i facts.Import) (bool, error) {
 	if !o.apply {
 		_, exists := w.TicketNow(i.Ticket.Namespace, i.Ticket.Name)
@@ -130,7 +129,7 @@ func (o *options) one(ctx context.Context, c *cluster.Cluster, w *facts.World, i
 	case err != nil:
 		return false, command.Failed("create the ticket "+i.Ticket.Name, "create volumetickets.moorage.dev -n "+i.Ticket.Namespace, err)
 	}
-	// A line for each, at any length: scripts read them.
+	// A line of any length for each: scripts read them.
 	_, err = fmt.Fprintf(o.base.Streams.Out, "volumeticket.moorage.dev/%s %s in namespace %s\n", i.Ticket.Name, verb, i.Ticket.Namespace)
 	return verb == "created", err
 }

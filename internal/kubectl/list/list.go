@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package list is kubectl moorage volumes, nodes and tickets: tables of places and slots, once or with
-// every change.
+// Package list is kubectl moorage volumes, nodes and tickets: tables, once or with every change.
 //
-// Reads: all objects of the ledger. Decides: nothing. Writes: nothing.
+// Reads: the ledger's objects. Decides and writes nothing.
 package list
 
 import (
@@ -25,9 +24,9 @@ type lister struct {
 	base   *command.Base
 	output *screen.Output
 	kind   string // of an item, for programs
-	// labelled names the objects with labels for --selector.
+	// labelled names the objects whose labels --selector reads.
 	labelled string
-	// list computes the items, of the namespace or of all when it is empty, and their table.
+	// list computes the items and their table; an empty namespace: all.
 	list       func(w *facts.World, namespace string, args []string, s screen.Style) (items []screen.Item, table *screen.Table)
 	everywhere *bool
 	selector   string
@@ -50,7 +49,6 @@ func (l *lister) command(use, short string, aliases ...string) *cobra.Command {
 	return cmd
 }
 
-// noNames refuses names: a list is narrowed by a namespace and by labels.
 func noNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -108,7 +106,6 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// none says why the list is empty.
 func (l *lister) none(ctx context.Context, c *cluster.Cluster, w *facts.World, namespace string) error {
 	where := ""
 	if namespace != "" {
@@ -128,7 +125,7 @@ func (l *lister) none(ctx context.Context, c *cluster.Cluster, w *facts.World, n
 	return err
 }
 
-// missing is the error for the first named node that does not exist and has no volumes.
+// missing is the error for the first unknown node without volumes.
 func (l *lister) missing(w *facts.World, args []string) error {
 	bound := map[string]bool{}
 	if len(args) > 0 {

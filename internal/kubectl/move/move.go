@@ -2,8 +2,7 @@
 
 // Package move has kubectl moorage ticket make, renew, let-go and end.
 //
-// Reads: all objects of the ledger. Decides: nothing. Writes: VolumeTickets: creates them, renews their
-// time, and deletes them again.
+// Reads: the ledger's objects. Decides: nothing. Writes: VolumeTickets: creates, renews and deletes them.
 package move
 
 import (
@@ -23,7 +22,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// options are the common part of all commands.
 type options struct{ base *command.Base }
 
 func (o *options) refusal(format string, args ...any) error {
@@ -36,7 +34,7 @@ func (o *options) say(format string, args ...any) error {
 
 var errDone = errors.New("done")
 
-// until follows the cluster until see is done. It prints the reason of the wait when it changes.
+// until follows the cluster until see is done, and prints a changed reason.
 func (o *makeOptions) until(ctx context.Context, c *cluster.Cluster, see func(*facts.World) (done bool, waits string, err error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
 	defer cancel()
@@ -69,7 +67,7 @@ var errTimeout = errors.New("timed out")
 
 var errNotInstalled = errors.New("Moorage is not installed in this cluster, and its controller attaches: docs/operate/quickstart.md")
 
-// lasts is for how long a ticket has its volumes: a ticket that was there already has a time of its own.
+// lasts is how long a ticket has its volumes: an old ticket keeps its own time.
 func lasts(ticket *v1alpha1.VolumeTicket, created bool, ttl time.Duration) string {
 	if created {
 		return fmt.Sprintf(" for %s", ttl)
@@ -77,7 +75,7 @@ func lasts(ticket *v1alpha1.VolumeTicket, created bool, ttl time.Duration) strin
 	return fmt.Sprintf(" by a ticket that was there already. When it ends: `kubectl moorage ticket explain %s -n %s`", ticket.Name, ticket.Namespace)
 }
 
-// create writes the ticket, and says whether it is new. An existing ticket is the same request.
+// create says whether the ticket is new: an existing ticket is the same request.
 func (o *makeOptions) create(ctx context.Context, c *cluster.Cluster, ticket *v1alpha1.VolumeTicket) (created bool, err error) {
 	verb := "created"
 	switch _, err := c.Moorage.VolumeTickets(ticket.Namespace).Create(ctx, ticket, metav1.CreateOptions{}); {
@@ -89,7 +87,7 @@ func (o *makeOptions) create(ctx context.Context, c *cluster.Cluster, ticket *v1
 	return verb == "created", o.say("volumeticket.moorage.dev/%s %s in namespace %s", ticket.Name, verb, ticket.Namespace)
 }
 
-// await waits until the scheduler has granted a ticket and its volumes are attached.
+// await waits until a ticket is granted and its volumes are attached.
 func (o *makeOptions) await(ctx context.Context, c *cluster.Cluster, namespace, name string) error {
 	return o.until(ctx, c, func(w *facts.World) (bool, string, error) {
 		t, ok := w.TicketNow(namespace, name)

@@ -181,7 +181,7 @@ func NewRenewCommand(b *command.Base) *cobra.Command {
 	}
 }
 
-// renew marks a ticket with the time. The controller counts from when it sees that.
+// renew writes the time. The controller counts from its own observation.
 func (o *options) renew(ctx context.Context, name string) error {
 	c, t, err := o.find(ctx, name)
 	if err != nil {
@@ -197,7 +197,7 @@ func (o *options) renew(ctx context.Context, name string) error {
 	return o.say("volumeticket.moorage.dev/%s renewed for %s", name, time.Duration(ttl)*time.Second)
 }
 
-// mark writes an annotation of a ticket's holder; an error names its effect.
+// mark writes a holder's annotation; an error names its effect.
 func (o *options) mark(ctx context.Context, c *cluster.Cluster, t *v1alpha1.VolumeTicket, what, annotation, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.UID, "annotations": map[string]string{annotation: value}}})
 	if err != nil {
@@ -223,7 +223,6 @@ func NewLetGoCommand(b *command.Base) *cobra.Command {
 	}
 }
 
-// letGo answers a ticket's present request to yield.
 func (o *options) letGo(ctx context.Context, name string) error {
 	c, t, err := o.find(ctx, name)
 	if err != nil {

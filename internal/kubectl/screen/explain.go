@@ -15,15 +15,15 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// page writes a screen for people. The first write error is kept.
+// page keeps the first write error.
 type page struct {
 	w   io.Writer
 	s   Style
 	now time.Time
 	err error
-	// cause has been printed, and is not repeated.
+	// cause is printed already.
 	cause *facts.Reason
-	// done is the advice that has been printed, and is not repeated.
+	// done is advice that is printed already.
 	done []string
 }
 
@@ -54,7 +54,7 @@ func (p *page) line(indent int, label, text string) {
 	p.printf("%s%s %s\n", strings.Repeat(" ", indent), p.s.paint(faint, fmt.Sprintf("%-*s", labels-1, label)), p.s.Wrap(text, at))
 }
 
-// headline prints the answer, and the advice on its cause: most readers need no more.
+// headline prints the answer and the advice on its cause.
 func (p *page) headline(subject, answer string, c *facts.Reason) {
 	paint, about := green, ""
 	if c != nil {
@@ -70,7 +70,7 @@ func (p *page) headline(subject, answer string, c *facts.Reason) {
 	}
 }
 
-// Pod prints why a pod runs or does not: the answer, and with wide all facts about its volumes and nodes.
+// Pod prints the answer; with wide, all facts about volumes and nodes.
 func Pod(w io.Writer, s Style, x facts.Pod, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now, cause: x.Cause}
 	p.headline("pod "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
@@ -229,10 +229,9 @@ func (p *page) nodes(list []facts.NodesVerdict) {
 	}
 }
 
-// few is how many of many nodes, pods or volumes are named.
 const few = 6
 
-// Down prints that components are down, as explain does for their dependents.
+// Down prints the down components like explain.
 func Down(w io.Writer, s Style, list []facts.Reason, now time.Time) error {
 	p := &page{w: w, s: s, now: now}
 	for i := range list {
@@ -243,8 +242,7 @@ func Down(w io.Writer, s Style, list []facts.Reason, now time.Time) error {
 	return p.err
 }
 
-// Unseen names the unread kinds and the missing rights. It goes to the error stream where the output is a
-// table.
+// Unseen names the unread kinds and missing rights; beside a table, on the error stream.
 func Unseen(w io.Writer, s Style, list []facts.Unseen) error {
 	p := &page{w: w, s: s}
 	p.unseen(list)
@@ -273,7 +271,7 @@ func (p *page) unseen(list []facts.Unseen) {
 			nowhere = append(nowhere, u.Resource)
 		}
 	}
-	if len(missing) > 0 && !stock(missing) { // version and doctor say that Moorage is not installed
+	if len(missing) > 0 && !stock(missing) { // version and doctor report that
 		say("%s: the cluster does not serve them. Are Moorage's CRDs installed?", strings.Join(missing, ", "))
 	}
 	var lacking []string
@@ -409,7 +407,7 @@ func Node(w io.Writer, s Style, x facts.NodeView, now time.Time, wide bool) erro
 	return p.err
 }
 
-// fewWaiters is how many waiters of a node are named without wide.
+// fewWaiters applies without wide.
 const fewWaiters = 3
 
 func (p *page) waitersOfNode(list []facts.Wait, wide bool) {
@@ -422,7 +420,6 @@ func (p *page) waitersOfNode(list []facts.Wait, wide bool) {
 	}
 }
 
-// slots counts a driver's slots at a node, and names the volume in each.
 func (p *page) slots(x *facts.Slots) {
 	limit := "no limit"
 	if x.Limit != nil {
@@ -447,7 +444,7 @@ func (p *page) slots(x *facts.Slots) {
 	}
 }
 
-// Ticket prints why a ticket waits, or that it has its volumes, and when it ends.
+// Ticket prints a ticket's wait or its volumes, and its end.
 func Ticket(w io.Writer, s Style, x facts.TicketExplanation, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now, cause: x.Cause}
 	p.headline("ticket "+x.Namespace+"/"+x.Name, x.Answer, x.Cause)
@@ -498,10 +495,10 @@ func parameters(of map[string]string) string {
 	return "with parameters " + strings.Join(list, ", ")
 }
 
-// planOfNow explains the nodes in the plan of a node, and the limits of the plan.
+// planOfNow explains the plan's nodes and its limits.
 const planOfNow = "No room is reserved. %sWithout --force drain refuses pods that no controller makes again, those without volumes, too. Each pod is tried beside those above it, as if they had moved."
 
-// DrainPlan prints a drain's plan: a line for each pod, and with wide what each node says.
+// DrainPlan prints a line for each pod; with wide, each node's verdict.
 func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool) error {
 	p := &page{w: w, s: s, now: now}
 	answer := green
@@ -509,7 +506,7 @@ func DrainPlan(w io.Writer, s Style, x facts.DrainPlan, now time.Time, wide bool
 		answer = yellow
 	}
 	subject := "node " + x.Node
-	told := strings.ToLower(x.Answer[:min(1, len(x.Answer))]) + x.Answer[min(1, len(x.Answer)):] // it begins in the middle of a line
+	told := strings.ToLower(x.Answer[:min(1, len(x.Answer))]) + x.Answer[min(1, len(x.Answer)):] // mid-line
 	rest, _ := strings.CutPrefix(s.Wrap(subject+": "+told, 0), subject)
 	p.printf("%s%s\n", s.paint(bold, subject), s.paint(answer, rest))
 	p.do(2, x.Do)
@@ -569,14 +566,14 @@ func (p *page) drainPod(x *facts.DrainPlan, pod *facts.DrainPod, wide bool) {
 	}
 }
 
-// Finding is a finding of doctor's, for the screen.
+// Finding is a finding of doctor.
 type Finding struct {
 	Sign                          string
 	Good, Bad                     bool
 	Check, Message, Evidence, Fix string
 }
 
-// Findings prints findings; of the good findings only the number, unless all are asked for.
+// Findings prints findings; it only counts the good ones unless all are asked for.
 func Findings(w io.Writer, s Style, list []Finding, all bool) error {
 	p := &page{w: w, s: s}
 	good := 0

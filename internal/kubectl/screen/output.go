@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen prints facts: as tables with cli-runtime's printers, as screens for people, and as JSON
-// or YAML for programs. It computes nothing.
+// Package screen prints facts as tables, screens, JSON or YAML. It computes nothing.
 package screen
 
 import (
@@ -19,21 +18,19 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// APIVersion is the version of all JSON or YAML output. It follows the API's rules: fields are added, and
-// never change their meaning.
+// APIVersion is for all JSON or YAML output. Fields may be added, but never change their meaning.
 const APIVersion = "cli.moorage.dev/v1alpha1"
 
-// Output is the -o flag with its related flags.
+// Output is the -o flag and its related flags.
 type Output struct {
-	// Format is empty for people, "wide", or one of the structured formats.
+	// Format is empty for people, "wide", or structured.
 	Format    string
 	NoHeaders bool
 
 	table bool
 }
 
-// NewOutput returns the flags of a command; table says whether it prints a table, with headers that can be
-// left out.
+// NewOutput returns a command's flags; table: with optional headers.
 func NewOutput(table bool) *Output { return &Output{table: table} }
 
 // AddFlags adds the flags to a command.
@@ -66,7 +63,7 @@ func (o *Output) Structured() bool { return o.Format != "" && o.Format != wideFo
 // Wide says whether the format is wide.
 func (o *Output) Wide() bool { return o.Format == wideFormat }
 
-// Print prints a value for programs, as an object of a kind. s adapts the suggested commands.
+// Print prints a value for programs. s adapts the suggested commands.
 func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
 	fields, err := fieldsOf(kind, value)
 	if err != nil {
@@ -75,7 +72,7 @@ func (o *Output) Print(w io.Writer, s Style, kind string, value any) error {
 	return o.printFields(w, s, fields)
 }
 
-// Item is an item of a list. Its kind is empty where the list's kind names it.
+// Item is a list's item; kind may be empty if the list names it.
 type Item struct {
 	Kind  string
 	Value any
@@ -109,7 +106,7 @@ func fieldsOf(kind string, value any) (map[string]any, error) {
 	return fields, nil
 }
 
-// printFields escapes characters that steer a terminal, in the form of the format.
+// printFields escapes characters that steer a terminal.
 func (o *Output) printFields(w io.Writer, s Style, fields map[string]any) error {
 	s.ask(fields)
 	object := &unstructured.Unstructured{Object: fields}
@@ -128,11 +125,10 @@ func (o *Output) printFields(w io.Writer, s Style, fields map[string]any) error 
 	return err
 }
 
-// told are the fields with this program's own words and suggested commands. Other fields, such as drivers'
-// messages, stay unchanged.
+// told are fields with suggested commands; drivers' messages stay unchanged.
 var told = []string{"do", "changes", "fix", "say", "note"}
 
-// ask adapts the suggested commands in a value to the cluster or file that was asked.
+// ask adapts suggested commands to the asked cluster or file.
 func (s Style) ask(value any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -11,7 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// A pipe gets no escape sequence and no bar; a terminal gets both, and with NO_COLOR bars only.
+// A pipe gets no escapes and bars; with NO_COLOR a terminal gets bars only.
 func TestStyles(t *testing.T) {
 	slots := []facts.Slots{{NodeState: facts.NodeState{Node: "n", Ready: true}, Registered: true, Driver: "d", Used: 2, Reserved: 1, Limit: new(int32(4)), Free: new(int32(1))}}
 	show := func(s Style) string {
@@ -32,7 +32,6 @@ func TestStyles(t *testing.T) {
 	}
 }
 
-// A bar of many slots is scaled down, and no kind is lost.
 func TestBarScales(t *testing.T) {
 	text := bar(facts.Slots{Used: 1, Kept: 1, Leaving: 1, Reserved: 1, Limit: new(int32(128)), Free: new(int32(124))}, leastSigns)
 	for _, sign := range []string{signUsed, signKept, signLeaving, signReserved, signFree} {
@@ -60,7 +59,6 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// The output is for programs only where its format says so, and an unknown format is refused.
 func TestOutputFormats(t *testing.T) {
 	for format, structured := range map[string]bool{"": false, "wide": false, "json": true, "yaml": true} {
 		o := NewOutput(true)
@@ -90,7 +88,7 @@ func TestOutputFormats(t *testing.T) {
 	}
 }
 
-// With names of ordinary length the widest rows fit, for all states and reasons; a longer name stays whole.
+// Rows fit with names of ordinary length; longer names stay whole.
 func TestTablesFit(t *testing.T) {
 	now, since := time.Unix(1e9, 0), time.Unix(1e9, 0).Add(-71*time.Hour)
 	long := func(n int) string { return strings.Repeat("x", n) }
@@ -141,7 +139,6 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
-// -o wide has every name whole, without the default's merged columns.
 func TestWideIsWhole(t *testing.T) {
 	pod := facts.Requester{Kind: "Pod", Namespace: "shop", Name: "web-6d4cf56db6-x7k2p"}
 	table := Volumes([]facts.Volume{{
@@ -164,7 +161,7 @@ func TestWideIsWhole(t *testing.T) {
 	}
 }
 
-// A name is shortened in its middle: the names of a workload's pods agree there.
+// The names of a workload's pods agree in the middle.
 func TestShortName(t *testing.T) {
 	for name, want := range map[string]string{"db-0": "db-0", "web-6d4cf56db6-x7k2p": "web-6…-x7k2p", "twelve-chars": "twelve-chars"} {
 		if got := shortName(name, 12); got != want {
@@ -173,7 +170,6 @@ func TestShortName(t *testing.T) {
 	}
 }
 
-// Suggested commands ask the same cluster, or the same file.
 func TestLinked(t *testing.T) {
 	live := Style{Flags: "--context prod"}
 	file := Style{Bundle: "it's.tar.gz"}

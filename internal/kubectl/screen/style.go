@@ -18,32 +18,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Style is how text is set. The zero value is for a file or a pipe.
+// Style is how text is set; zero: for a file or a pipe.
 type Style struct {
 	Terminal bool
-	// Colour is off on a terminal with NO_COLOR (https://no-color.org).
+	// Colour is off with NO_COLOR (https://no-color.org).
 	Colour bool
-	// Width to wrap at, in columns; 0 for plainWidth.
+	// Width is in columns; 0: plainWidth.
 	Width int
-	// Height of the terminal in lines; 0 when it is not known.
+	// Height is in lines; 0: unknown.
 	Height int
-	// Bundle is the file that answers instead of a cluster; empty for a cluster.
+	// Bundle is the file that replaces a cluster, or empty.
 	Bundle string
-	// Flags are the user's flags for the cluster, as a shell takes them: suggested commands repeat them, or
-	// they would act on another cluster.
+	// Flags are the user's quoted cluster flags. Suggested commands repeat them, to act on the same
+	// cluster.
 	Flags string
-	// UnseenSaid: the unread kinds are named above already.
+	// UnseenSaid: the unread kinds are already named.
 	UnseenSaid bool
 }
 
-// Widths of text: a pipe's, and the widest for easy reading.
+// Widths of text: a pipe's, and the widest readable.
 const (
 	plainWidth = 80
 	mostWidth  = 120
 	leastWidth = 40
 )
 
-// StyleOf is the style that suits a writer.
+// StyleOf suits a writer.
 func StyleOf(w io.Writer) Style {
 	file, ok := Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -82,12 +82,11 @@ func (s Style) Columns() int {
 	return s.Width
 }
 
-// ownLine is a command in a text, between code marks, and the punctuation after it.
+// ownLine is a command between code marks, with punctuation.
 var ownLine = regexp.MustCompile("`(kubectl [^`]+)`[.,;:)]*")
 
-// Wrap breaks text between words: each line, with the indent before it, fits. The first line has no indent:
-// a label stands there. A command between code marks gets its own line, whole and without punctuation, for
-// copying.
+// Wrap fits each line with its indent; the first line has a label instead. A command gets its own line
+// without punctuation, for copying.
 func (s Style) Wrap(text string, indent int) string {
 	margin := "\n" + strings.Repeat(" ", indent)
 	var parts []string
@@ -127,26 +126,24 @@ func (s Style) wrapped(text string, indent int) string {
 	return b.String()
 }
 
-// pages is the address of the pages of docs: a user of this program may not have them.
+// pages is public, since a user may not have docs.
 const pages = "https://github.com/moorage-dev/moorage/blob/main/"
 
-// pageName is the name of a page in a text, with the character before it.
+// pageName includes the character before it.
 var pageName = regexp.MustCompile(`(^|[\s(])(docs/[a-z0-9/_-]+\.md)`)
 
-// asks finds commands that a bundle can answer. acts finds kubectl's own commands, and commands that ask or
-// change a cluster, which a bundle can't answer.
+// A bundle can answer asks, but not acts: kubectl's own commands, and commands for a cluster.
 var (
 	asks = regexp.MustCompile(`\bkubectl moorage (explain|volumes|nodes|tickets|ticket explain|drain-plan|doctor|top|web)\b`)
 	acts = regexp.MustCompile(`\bkubectl (moorage )?(attach|detach|ticket (make|renew|end)|bundle|-n|get|describe|logs|auth|taint|label|annotate|delete|patch|apply|uncordon|cordon|drain|rollout|scale)\b`)
 )
 
-// Linked is a text with the addresses of pages of docs, and with suggested commands that ask the same file
-// or cluster.
+// Linked is Asking, with the addresses of docs' pages.
 func (s Style) Linked(text string) string {
 	return s.Asking(pageName.ReplaceAllString(text, "${1}"+pages+"${2}"))
 }
 
-// Asking is a text with suggested commands that ask the same file or cluster.
+// Asking lets suggested commands ask the same file or cluster.
 func (s Style) Asking(text string) string {
 	ask := s.Flags
 	if s.Bundle != "" {
@@ -155,7 +152,7 @@ func (s Style) Asking(text string) string {
 	return with(s.Flags, acts, with(ask, asks, text))
 }
 
-// with adds flags to a text's commands of a kind. A plugin's flags follow its name.
+// with puts flags after a plugin's name.
 func with(flags string, commands *regexp.Regexp, text string) string {
 	if flags == "" {
 		return text
@@ -168,7 +165,7 @@ func with(flags string, commands *regexp.Regexp, text string) string {
 	})
 }
 
-// Quoted is a word as a shell takes it.
+// Quoted is a word for a shell.
 func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -178,7 +175,7 @@ func Quoted(word string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
 
-// ago is an age as kubectl get shows it; "-" when the time is not known.
+// ago is an age as in kubectl get; "-": unknown.
 func ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -186,8 +183,7 @@ func ago(now, t time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(t)))
 }
 
-// mark begins this program's escape sequences. It has a number that is drawn anew in each run: text from
-// the cluster or a file can't contain it.
+// mark has a random number in each run, so that foreign text can't contain this program's escape sequences.
 var mark = newMark()
 
 func newMark() string {
@@ -198,12 +194,10 @@ func newMark() string {
 
 const plainMark = "\x1b["
 
-// visible is a writer of text for people: see Visible.
 type visible struct{ to io.Writer }
 
-// Visible returns a writer that escapes control characters, and characters that are invisible or change the
-// direction of text (\x1b, \u202e). Names and messages come from drivers, tenants and files, and must not
-// steer the reader's terminal. Only this package's colours, line ends and tabs pass.
+// Visible returns a writer that escapes control and invisible characters and changes of direction: foreign
+// text must not steer a terminal. This package's colours, line ends and tabs pass.
 func Visible(w io.Writer) io.Writer {
 	if w == nil {
 		return nil
@@ -211,8 +205,7 @@ func Visible(w io.Writer) io.Writer {
 	return &visible{to: Raw(w)}
 }
 
-// Raw is the writer below Visible's, for output other than text for people; another writer is returned as
-// it came.
+// Raw is the writer below Visible's, for programs' output; other writers pass unchanged.
 func Raw(w io.Writer) io.Writer {
 	if v, ok := w.(*visible); ok {
 		return v.to
@@ -220,7 +213,7 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Write writes whole characters: a part of a character is shown as bytes.
+// Write shows a partial character as bytes.
 func (v *visible) Write(raw []byte) (int, error) {
 	if _, err := io.WriteString(v.to, strings.ReplaceAll(shown(string(raw)), mark, plainMark)); err != nil {
 		return 0, err
@@ -228,13 +221,12 @@ func (v *visible) Write(raw []byte) (int, error) {
 	return len(raw), nil
 }
 
-// shown escapes the characters of a text that a terminal would obey or hide, but not this program's own
-// sequences.
+// shown escapes foreign characters that a terminal would obey or hide.
 func shown(text string) string {
 	return escaped(text, "\n\t")
 }
 
-// shownLine is shown for text that must stay in its line and column.
+// shownLine is shown for text in a line and column.
 func shownLine(text string) string {
 	return escaped(text, "")
 }
@@ -262,8 +254,7 @@ func escaped(text, keep string) string {
 	return b.String()
 }
 
-// escapedJSON is the same JSON value with escapes for such characters, which occur only in its strings. It
-// is also YAML: YAML has no pairs of escapes for the rare characters beyond \uffff, and these stay.
+// escapedJSON is the same JSON, and YAML: characters beyond \uffff stay, since YAML has no escape pairs.
 func escapedJSON(raw string) string {
 	var b strings.Builder
 	for _, r := range raw {

@@ -19,16 +19,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// By default a table fits plainWidth columns if names have ordinary length, as below: each table has the
-// columns that most readers need, and merges some. Names that a user may have to copy, of a claim, node,
-// driver or ticket, stay whole, and make longer lines. Names of pods that hold a volume or wait for it are
-// shortened in their middle. -o wide has every column and every name, at any width.
+// Tables with ordinary names fit plainWidth. Names for copying (claim, node, driver, ticket) stay whole;
+// pods' names are cut in the middle. -o wide shows everything.
 const (
 	nsNameWidth = 23 // namespace/name of a pod or ticket
 	claimWidth  = 19 // namespace/name of a claim
 	nodeWidth   = 12
 	driverWidth = 18
-	podWidth    = 12 // of a shortened pod name
+	podWidth    = 12 // shortened
 )
 
 // Table prints rows as kubectl get does.
@@ -37,14 +35,13 @@ type Table struct {
 	rows    [][]string
 }
 
-// column has a name, and is shown always, with -o wide only, or without it only.
+// column is shown always, or only with or without -o wide.
 type column struct {
 	name         string
 	wide, narrow bool
 }
 
-// newTable makes a table without rows. A column with "+" before its name is shown with -o wide only, and
-// with "-" only without it.
+// newTable makes an empty table. A column with "+" is shown only with -o wide, with "-" only without it.
 func newTable(columns ...string) *Table {
 	t := &Table{}
 	for _, c := range columns {
@@ -58,7 +55,7 @@ func (t *Table) add(cells ...string) { t.rows = append(t.rows, cells) }
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// lines are the visible cells, below the columns' names unless those are left out.
+// lines are the visible cells, below the headers if wanted.
 func (t *Table) lines(o *Output) [][]string {
 	var names []string
 	for _, c := range t.columns {
@@ -82,7 +79,7 @@ func (t *Table) lines(o *Output) [][]string {
 	return shown
 }
 
-// gap is the space between columns: kubectl's own 3 are more than 80 columns allow.
+// gap is less than kubectl's 3, to fit 80 columns.
 const gap = 2
 
 // Print prints the table.
@@ -140,7 +137,6 @@ func Volumes(list []facts.Volume, now time.Time) *Table {
 	return t
 }
 
-// nodesOf names the only node of a volume, or counts the nodes.
 func nodesOf(nodes []string) string {
 	if len(nodes) > 1 {
 		return number(len(nodes)) + " nodes"
@@ -156,7 +152,7 @@ func who(list []facts.Waiter) []facts.Requester {
 	return all
 }
 
-// holdersOf is a volume's node, its users there and the start; for a shared volume, of all its nodes.
+// holdersOf covers all nodes of a shared volume.
 func holdersOf(v facts.Volume) (nodes []string, holders []facts.Requester, since time.Time) {
 	if v.Holder != nil {
 		return []string{v.Holder.Node}, v.Holder.For, v.Holder.Since
@@ -181,7 +177,7 @@ func shortNames(list []facts.Requester) string {
 	return list[0].Namespace + "/" + list[0].Name + others(list)
 }
 
-// short is shortNames without the namespace, which is the claim's, in no more than podWidth columns.
+// short is shortNames without the claim's namespace, within podWidth columns.
 func short(list []facts.Requester) string {
 	if len(list) == 0 {
 		return ""
@@ -196,8 +192,7 @@ func others(list []facts.Requester) string {
 	return " +" + number(len(list)-1)
 }
 
-// shortName removes the middle of a name that is longer than a width: a workload's pods differ only at the
-// end.
+// shortName cuts the middle: a workload's pods differ only at the end.
 func shortName(name string, width int) string {
 	if len(name) <= width {
 		return name
@@ -217,7 +212,7 @@ func Tickets(list []facts.Ticket, now time.Time) *Table {
 			reason = "NodeNotReady"
 		}
 		status := cmp.Or(reason, x.State)
-		if x.Yielding != "" && !x.NodeNotReady { // as in its status.state
+		if x.Yielding != "" && !x.NodeNotReady { // like status.state
 			status, reason = v1alpha1.TicketYielding, cmp.Or(reason, v1alpha1.TicketYielding)
 		}
 		node := orNone(x.Node)
@@ -238,7 +233,7 @@ func waits(list []facts.Wait, now time.Time) *Table {
 	return t
 }
 
-// The signs of a bar of slots, in their order: they show the kinds also without colour.
+// The signs of a bar of slots in order show the kinds without colour.
 const (
 	signUsed     = "█"
 	signKept     = "▓"
@@ -248,8 +243,7 @@ const (
 	signFree     = "·"
 )
 
-// The number of signs of a bar is limited by the room beside a row's other cells; one sign then stands for
-// several slots.
+// The row's room limits a bar; a sign then stands for several slots.
 const (
 	leastSigns = 15
 	mostSigns  = 40
@@ -260,7 +254,7 @@ func (s Style) signs() int { return min(max(s.Columns()-plainWidth+leastSigns, l
 // BarLegend explains the bar.
 const BarLegend = signUsed + " used  " + signKept + " kept by detachDelay  " + signLeaving + " leaving  " + signUnknown + " unknown  " + signReserved + " reserved  " + signFree + " free"
 
-// Slots is the table of nodes and their drivers' slots. The bar is for terminals.
+// Slots is the table of nodes and drivers' slots, with a bar for terminals.
 func Slots(list []facts.Slots, s Style) *Table {
 	columns := []string{"NODE", "DRIVER", "-TAKEN", "+USED", "+KEPT", "+LEAVING", "+UNKNOWN", "+RESERVED", "+FREE", "+LIMIT"}
 	if s.Terminal {
@@ -300,7 +294,7 @@ func notesOf(x facts.Slots) []string {
 	}
 	switch {
 	case x.Missing:
-		return append(append(notes, "no such Node"), notesOfWord(x)...) // a missing node has no CSINode either
+		return append(append(notes, "no such Node"), notesOfWord(x)...) // nor a CSINode
 	case !x.Ready && x.OutOfService:
 		notes = append(notes, "not ready, tainted")
 	case !x.Ready:
@@ -338,8 +332,7 @@ func notesOfWord(x facts.Slots) []string {
 	return notes
 }
 
-// bar draws the slots in their order, scaled down where there are many. Each kind that is there keeps at
-// least one sign.
+// bar scales down, but keeps a sign for each present kind.
 func bar(x facts.Slots, most int) string {
 	free := int32(0)
 	if x.Free != nil {
@@ -406,7 +399,7 @@ func limited(n *int32) string {
 
 func number(n int) string { return strconv.Itoa(n) }
 
-// Top is the content of kubectl moorage top. Nodes and pods in need of help come first.
+// Top is the content of kubectl moorage top, most urgent first.
 type Top struct {
 	Slots   []facts.Slots
 	Waits   []facts.Wait
@@ -416,8 +409,7 @@ type Top struct {
 	Now     time.Time
 }
 
-// TopOf takes the content of top from a cluster, with the waiters and volumes of a namespace, or of all
-// where it is empty.
+// TopOf limits waiters and volumes to a namespace; empty: all.
 func TopOf(w *facts.World, namespace string) Top {
 	v := view.Of(w).In(namespace)
 	t := Top{Slots: w.ListSlots(), Waits: v.Waits, Down: w.ControllersDown(), Totals: v.Count(), Now: w.Now}
@@ -431,8 +423,7 @@ func TopOf(w *facts.World, namespace string) Top {
 	return t
 }
 
-// room orders nodes: first nodes that are not ready, then full nodes, then the other nodes by their free
-// slots.
+// room orders nodes: not ready, full, then by free slots.
 func room(x *facts.Slots) int32 {
 	switch {
 	case !x.Ready:
@@ -481,7 +472,7 @@ func (t Top) Head(s Style) []string {
 		nodes += fmt.Sprintf(", %d full", x.Full)
 	}
 	slots := fmt.Sprintf("%d of %d slots taken", x.Taken, x.Limit)
-	if x.Limit == 0 { // as before drivers have registered
+	if x.Limit == 0 { // before drivers register
 		slots = fmt.Sprintf("%d slots taken, no limit known", x.Taken)
 	}
 	if x.Stuck > 0 {

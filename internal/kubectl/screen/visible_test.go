@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Characters that a terminal would obey are shown; text in any language stays.
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\x1b[2Jb\x07\x7f\r\n\tc":     `a\x1b[2Jb\a\x7f\r` + "\n\tc",
@@ -33,7 +32,6 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// The program's own colours pass, and colours in a name do not.
 func TestVisibleColours(t *testing.T) {
 	var b bytes.Buffer
 	s := Style{Terminal: true, Colour: true}
@@ -43,7 +41,7 @@ func TestVisibleColours(t *testing.T) {
 	}
 }
 
-// A cell with a line end makes no second row, and a cell with an escape no wrong column.
+// A line end makes no second row, an escape no wrong column.
 func TestVisibleCells(t *testing.T) {
 	var b bytes.Buffer
 	table := newTable("A", "B")
@@ -57,7 +55,6 @@ func TestVisibleCells(t *testing.T) {
 	}
 }
 
-// Each format for programs takes any text, and JSON keeps its value.
 func TestControlCharactersForPrograms(t *testing.T) {
 	var every strings.Builder
 	for r := rune(0); r < 0x2100; r++ {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top is kubectl moorage top: slots, waiting pods and moving volumes, with every change.
+// Package top is kubectl moorage top: slots, waiting pods and moving volumes, live.
 //
-// Reads: all objects of the ledger, with watches. Decides: nothing.
-// Writes: nothing.
+// Reads: the ledger's objects, with watches. Decides and writes nothing.
 package top
 
 import (
@@ -58,7 +57,7 @@ func show(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	return screen.TopOf(w, b.Flags.Chosen()).Print(b.Streams.Out, b.Style())
 }
 
-// live draws the screen at every change, and every second for the ages, until the user or ctx ends it.
+// live redraws at every change, and every second for the ages, until the user or ctx ends it.
 func live(ctx context.Context, b *command.Base, c *cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -87,17 +86,17 @@ type model struct {
 	clock func() time.Time
 	top   screen.Top
 	read  bool // the cluster has been read
-	from  int  // the first visible line of the tables
+	from  int  // first visible table line
 }
 
 type ticked struct{}
 
 func nextTick() tea.Cmd { return tea.Tick(tick, func(time.Time) tea.Msg { return ticked{} }) }
 
-// Init begins to tick.
+// Init starts the ticks.
 func (m *model) Init() tea.Cmd { return nextTick() }
 
-// Update handles messages of the cluster, the clock or the user.
+// Update handles a message.
 func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
 	case screen.Top:
@@ -126,12 +125,12 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// parts are the lines of the head and of the tables, and how many table lines there is room for.
+// parts also counts the table lines with room.
 func (m *model) parts() (head, lines []string, room int) {
 	s := m.base.Style()
 	m.top.Now = m.clock()
 	var text bytes.Buffer
-	_ = m.top.Tables(screen.Visible(&text), s) // a buffer takes everything
+	_ = m.top.Tables(screen.Visible(&text), s) // a buffer can't fail
 	lines = strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	text.Reset()
 	_, _ = screen.Visible(&text).Write([]byte(strings.Join(m.top.Head(s), "\n")))

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/screen"
 )
 
-// The screen has no more lines than the terminal, its keys scroll to all further lines, and q ends it.
 func TestScroll(t *testing.T) {
 	m := &model{
 		base:  &command.Base{Flags: command.NewFlags(nil), Streams: genericiooptions.NewTestIOStreamsDiscard(), Set: &screen.Style{Terminal: true, Height: 24}},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view has the content of the page of kubectl moorage web: nodes with their slots, volumes,
-// waiters, and the reasons of their waits.
+// Package view has the content of the page of kubectl moorage web: nodes with slots, volumes, waiters and
+// reasons.
 //
-// Reads: facts, without change. Decides: nothing. Writes: nothing.
+// Reads: facts. Decides and writes nothing.
 package view
 
 import (
@@ -16,30 +16,29 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/facts"
 )
 
-// View is a cluster at one instant. Lists are sorted by name. It is not changed once made.
+// View is a cluster at an instant, read-only, with lists sorted by name.
 type View struct {
 	Taken   time.Time    `json:"taken"`
 	Nodes   []Node       `json:"nodes"`
 	Volumes []Volume     `json:"volumes"`
 	Waits   []facts.Wait `json:"waits"`
 	Links   []Link       `json:"links"`
-	// Unseen may not be read by the viewer: facts that depend on it are missing.
+	// Unseen is hidden from the viewer: dependent facts are missing.
 	Unseen []facts.Unseen `json:"unseen"`
 	Totals Totals         `json:"totals"`
 }
 
-// Totals count the parts of a view.
+// Totals count a view's parts.
 type Totals struct {
 	Nodes    int `json:"nodes"`
 	NotReady int `json:"notReady"`
-	// Full are ready nodes with a driver that takes no more.
+	// Full counts ready nodes with a full driver.
 	Full int `json:"full"`
-	// Taken are the slots that are taken at ready nodes, of Limit where limits are known. Stuck are the
-	// taken slots at nodes that are not ready.
+	// Taken are ready nodes' taken slots, of the known Limit. Stuck are at other nodes.
 	Taken int `json:"taken"`
 	Limit int `json:"limit"`
 	Stuck int `json:"stuck"`
-	// Waiting are pods and tickets. Moving are volumes that are neither in place nor free.
+	// Waiting are pods and tickets. Moving volumes are neither in place nor free.
 	Waiting int `json:"waiting"`
 	Moving  int `json:"moving"`
 }
@@ -75,12 +74,12 @@ func (v *View) Count() Totals {
 	return t
 }
 
-// Moves says whether a volume is neither in place nor free by its state, or something keeps it.
+// Moves says whether a volume is neither in place nor free, or is kept.
 func Moves(state string, kept bool) bool {
 	return kept || !slices.Contains([]string{"Attached", "InUse", "Free", "Kept", "NotProvisioned"}, state)
 }
 
-// In is the view with only a namespace's waiters and volumes; with all where it is empty.
+// In keeps only a namespace's waiters and volumes; empty: all.
 func (v *View) In(namespace string) *View {
 	if namespace == "" {
 		return v
@@ -91,7 +90,7 @@ func (v *View) In(namespace string) *View {
 	return &out
 }
 
-// Node is a node, and the slots of each driver there.
+// Node is a node and its drivers' slots.
 type Node struct {
 	facts.NodeState
 	Drivers []facts.Slots `json:"drivers,omitempty"`
@@ -99,25 +98,24 @@ type Node struct {
 
 // Volume is a volume that may need an attachment.
 type Volume struct {
-	Key    string `json:"key"` // as in a reference: its PersistentVolume, or driver^handle
+	Key    string `json:"key"` // PersistentVolume, or driver^handle
 	Claim  string `json:"claim,omitempty"`
 	Driver string `json:"driver"`
 	Handle string `json:"handle"`
 	Access string `json:"access"`
 	State  string `json:"state"`
-	// Holder is its node, Next the waiter that gets it then, Reason the code of its obstacle.
+	// Holder is its node, Next the next waiter, Reason its obstacle's code.
 	Holder string `json:"holder,omitempty"`
 	Next   string `json:"next,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Waiting is how many more want it.
+	// Waiting counts further waiters.
 	Waiting int `json:"waiting,omitempty"`
 }
 
-// Link is an edge between two objects: the first waits for the second, can't leave because of it, or is
-// used by it.
+// Link is an edge: From waits for To, can't leave because of it, or is used by it.
 type Link struct {
 	From string `json:"from"` // a reference
-	// To is a reference; empty where the wait is not for a single object.
+	// To is a reference; empty: no single object.
 	To      string    `json:"to,omitempty"`
 	How     string    `json:"how"`
 	Code    string    `json:"code,omitempty"`
@@ -132,19 +130,19 @@ const (
 	IsNext   = "is next for"
 	LeavesAt = "can't leave" // a volume, at a node
 	IsAt     = "is at"       // a volume, at a node
-	UsedBy   = "is used by"  // a volume, by a pod or a ticket
+	UsedBy   = "is used by"  // by a pod or ticket
 
-	DetachedFor = "stays detached for" // a volume, for a ticket
+	DetachedFor = "stays detached for" // for a ticket
 )
 
-// References of objects: the name follows the first slash.
+// References of objects; a name follows the first slash.
 const (
 	kindVolume = "volume/"
 	kindNode   = "node/"
 	kindClaim  = "claim/"
 )
 
-// Of makes the view of a cluster.
+// Of makes a cluster's view.
 func Of(w *facts.World) *View {
 	volumes := w.ListVolumes("")
 	v := &View{Taken: w.Now, Nodes: nodes(w), Volumes: []Volume{}, Waits: []facts.Wait{}, Links: []Link{}, Unseen: w.Unseen}
@@ -202,14 +200,13 @@ func volume(v *facts.Volume) Volume {
 
 type graph struct {
 	view *View
-	// linked are the pairs with an edge: a pod names its volume, and the volume names its waiters.
+	// linked prevents double edges: pods and volumes name each other.
 	linked map[[2]string]bool
-	// nodes are the view's, by reference. A ticket may name a missing node.
+	// nodes are the view's; a ticket may name a missing node.
 	nodes map[string]bool
 }
 
-// mostNodeReasons bounds the edges of a pod that no node can take: nodes with the same verdict share an
-// edge, and the first edges have the important reasons.
+// mostNodeReasons bounds a pod's edges; nodes with a verdict share an edge.
 const mostNodeReasons = 3
 
 func (g *graph) link(l Link) {
@@ -226,7 +223,7 @@ func (g *graph) because(from, to, how string, r *facts.Reason) {
 	g.link(Link{From: from, To: to, How: how, Code: r.Code, Message: r.Message, Since: r.Since, Until: r.Until, Do: r.Do})
 }
 
-// pod adds a pod that waits: for its own dead node, for its volumes, or for nodes that could take them.
+// pod adds a pod that waits for its dead node, its volumes, or suitable nodes.
 func (g *graph) pod(p *facts.Wait) {
 	from := p.Who.Ref()
 	if p.State == facts.PodAtDeadNode {
@@ -264,7 +261,7 @@ func (g *graph) pod(p *facts.Wait) {
 		}
 		g.because(from, to, WaitsFor, &r)
 	}
-	if added == 0 { // its rules allow no node, with any volumes
+	if added == 0 { // its rules allow no node
 		l := Link{From: from, How: WaitsFor, Code: p.Code, Message: p.Answer, Since: p.Since}
 		if c != nil {
 			l.Do = c.Do
@@ -273,7 +270,7 @@ func (g *graph) pod(p *facts.Wait) {
 	}
 }
 
-// volume adds a volume's waiters, its present place, and its users there.
+// volume adds its waiters, its place, and its users there.
 func (g *graph) volume(v *facts.Volume) {
 	self := volumeRef(v)
 	if v.Next != nil {

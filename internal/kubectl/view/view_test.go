@@ -23,7 +23,6 @@ import (
 
 const testdata = "../testdata"
 
-// worlds are the clusters of the sessions of kubectl moorage, by name.
 func worlds(t *testing.T) map[string]*facts.World {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -65,7 +64,6 @@ func worlds(t *testing.T) map[string]*facts.World {
 	return all
 }
 
-// The map shows each slot once, as the table of nodes counts it.
 func TestSlotsAreThoseOfTheTable(t *testing.T) {
 	seen := map[string]bool{}
 	for name, w := range worlds(t) {
@@ -95,7 +93,6 @@ func TestSlotsAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// A link leads to an existing node, volume or pod.
 func TestLinksLeadSomewhere(t *testing.T) {
 	links := 0
 	for name, w := range worlds(t) {
@@ -133,7 +130,6 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// A pod waits for the volume, which can't leave the dead node.
 func TestChainOfADeadNode(t *testing.T) {
 	w := worlds(t)["dead-node"]
 	v := Of(w)
@@ -156,7 +152,7 @@ func TestChainOfADeadNode(t *testing.T) {
 	}
 }
 
-// The page reads lists without a check for null.
+// The page does not check for null.
 func TestListsAreNeverNull(t *testing.T) {
 	if raw := text(t, Of(facts.NewWorld(facts.Objects{}, time.Unix(0, 0)))); strings.Contains(raw, "null") {
 		t.Error(raw)
@@ -177,7 +173,6 @@ func text(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// A pod that is Terminating or Running at a dead node waits for that node.
 func TestPodsAtDeadNodesWait(t *testing.T) {
 	all := worlds(t)
 	for _, c := range []struct{ world, pod, node, code string }{
@@ -194,8 +189,6 @@ func TestPodsAtDeadNodesWait(t *testing.T) {
 	}
 }
 
-// If explain has a remedy for a waiting pod, the page has a remedy at the pod, or at the object that it
-// waits for.
 func TestWaitingPodsHaveRemedies(t *testing.T) {
 	for name, w := range worlds(t) {
 		v := Of(w)

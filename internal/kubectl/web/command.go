@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web is kubectl moorage web: a page on this machine that shows nodes and their slots, the volumes'
-// places, the waiters and the reasons of their waits.
+// Package web is kubectl moorage web: a local page of nodes, volumes and waiters.
 //
-// Reads: all objects of the ledger, as they change; Leases and events of the selected objects; the API
-// server's version, to see that it answers. Decides: nothing: facts and explain compute the content.
-// Writes: nothing.
+// Reads: the ledger's objects, live; Leases and events of selected objects; the API server's version, as a
+// sign of life. Decides nothing: facts and explain compute the content. Writes nothing.
 package web
 
 import (
@@ -76,7 +74,7 @@ func (o *options) run(ctx context.Context) error {
 	h, ended := newHub(), make(chan error, 2)
 	_, changed := h.get()
 	go func() { ended <- follow(ctx, c, o.base.Plain(), h) }()
-	select { // an error of the first read is the command's
+	select { // a first read's error is the command's
 	case err := <-ended:
 		return err
 	case <-changed:
@@ -121,8 +119,7 @@ func (o *options) announce(ctx context.Context, at net.Addr, token string) {
 	}
 }
 
-// idle is the pause between views, as a multiple of the time that a view took, in addition to the delay of
-// following the cluster.
+// idle is the pause between views, as a multiple of a view's time.
 const idle = 1
 
 func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) error {
@@ -137,7 +134,7 @@ func follow(ctx context.Context, c *cluster.Cluster, s screen.Style, h *hub) err
 	})
 }
 
-// probe says whether the API server still answers: a silent watch looks like a cluster without changes.
+// probe checks that the API server answers: a silent watch looks like a still cluster.
 func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -151,7 +148,7 @@ func probe(ctx context.Context, c *cluster.Cluster, h *hub) {
 	}
 }
 
-// openBrowser opens a page with the system's opener, and does not wait for it.
+// openBrowser does not wait for the system's opener.
 func openBrowser(ctx context.Context, url string) error {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {

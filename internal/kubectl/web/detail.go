@@ -17,17 +17,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// Detail has the known facts about one object.
+// Detail has the facts about an object.
 type Detail struct {
 	Ref    string `json:"ref"`
 	Answer string `json:"answer"`
-	// Cause is the problem with its remedy; nil where there is none.
+	// Cause is the problem and remedy, or nil.
 	Cause *facts.Reason `json:"cause,omitempty"`
-	// Text is the output of kubectl moorage explain -o wide, and Commands give the same output in a
-	// terminal.
+	// Text is the output of kubectl moorage explain -o wide, by Commands in a terminal.
 	Text     string   `json:"text,omitempty"`
 	Commands []string `json:"commands,omitempty"`
-	// Volume is the volume, of a volume or a claim.
+	// Volume is set for a volume or a claim.
 	Volume *facts.Volume `json:"volume,omitempty"`
 	Plan   *Plan         `json:"plan,omitempty"`
 }
@@ -35,7 +34,7 @@ type Detail struct {
 // Plan is a drain plan.
 type Plan struct {
 	Answer string `json:"answer"`
-	// Waits: a known or hidden fact stands in the way of a drain, as for drain-plan's exit code.
+	// Waits: a known or hidden fact obstructs a drain, as in drain-plan's exit code.
 	Waits bool   `json:"waits"`
 	Text  string `json:"text"`
 }
@@ -43,10 +42,10 @@ type Plan struct {
 type details struct {
 	cluster *cluster.Cluster
 	world   *facts.World
-	style   screen.Style // of the text: its commands ask the same cluster or file
+	style   screen.Style // for the same cluster or file
 }
 
-// of has the facts about an object, by a reference as in view.
+// of takes a reference as in view.
 func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 	kind, name, _ := strings.Cut(ref, "/")
 	namespace, inNamespace, _ := strings.Cut(name, "/")
@@ -71,7 +70,7 @@ func (d *details) of(ctx context.Context, ref string) (Detail, error) {
 	return out, err
 }
 
-// ask adapts the suggested commands of a detail to the page's cluster or file. It changes only copies.
+// ask adapts suggested commands in copies only.
 func (d *details) ask(x *Detail) {
 	if x.Cause != nil {
 		c := *x.Cause
@@ -83,7 +82,6 @@ func (d *details) ask(x *Detail) {
 	}
 }
 
-// viewOf is a view with suggested commands for the page's cluster or file.
 func viewOf(w *facts.World, s screen.Style) *view.View {
 	v := view.Of(w)
 	for i := range v.Links {

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// forbidden are the ways to make markup, style or code from a text, and to load foreign content.
+// These make markup, style or code from text, or load foreign content.
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc|setHTML|\beval\(|new Function|` +
 	`setAttribute\('(?:on|style)|javascript:|importScripts|https?://|//[a-z]+\.[a-z]|@import|url\(`)
 
-// Names in a cluster can be anything; a page that sets them as text only shows them.
+// Names in a cluster can be anything.
 func TestPageSetsTextOnly(t *testing.T) {
 	files := 0
 	err := fs.WalkDir(assets, "assets", func(path string, d fs.DirEntry, err error) error {

@@ -26,7 +26,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/view"
 )
 
-// Limits of the server. A page that does not read for writePatience is gone.
+// A page that does not read for writePatience is gone.
 const (
 	heartbeat     = 5 * time.Second
 	writePatience = 30 * time.Second
@@ -35,10 +35,10 @@ const (
 	idleTime      = time.Minute
 )
 
-// server serves the page. Its handlers are safe for parallel use.
+// server's handlers are safe for parallel use.
 type server struct {
 	hub *hub
-	// source names the cluster or the file; frozen says that its time stands still.
+	// source names the cluster or file; frozen: its time stands still.
 	source string
 	frozen bool
 	clock  func() time.Time
@@ -88,14 +88,13 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(d) // the client has gone
 }
 
-// stream sends the view, and again after each change, as server-sent events. A slow browser gets the present
-// view, without the views between.
+// stream sends the view and its changes as server-sent events. A slow browser misses intermediate views.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	control := http.NewResponseController(w)
-	_ = s.each(r.Context(), ticker.C, func(m message) error { // a browser that does not read is gone
+	_ = s.each(r.Context(), ticker.C, func(m message) error { // a gone browser does not read
 		raw, err := json.Marshal(m)
 		if err != nil {
 			return err
@@ -110,8 +109,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// each sends the view, and again after each change, until ctx ends. At every beat it sends a message without
-// a view.
+// each sends the view and its changes until ctx ends; at a beat, a message without a view.
 func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(message) error) error {
 	var last state
 	for {
@@ -136,12 +134,11 @@ func (s *server) each(ctx context.Context, beat <-chan time.Time, send func(mess
 type state struct {
 	view  *view.View
 	world *facts.World
-	// problem says why the page may be out of date; empty: it is not.
+	// problem says why the page may be outdated, or is empty.
 	problem string
 }
 
-// hub has the latest state, and signals a newer one. A slow reader misses the states between, and delays no
-// other reader. Safe for parallel use.
+// hub has the latest state. A slow reader misses states and delays nobody. Safe for parallel use.
 type hub struct {
 	mu      sync.Mutex
 	now     state
@@ -150,7 +147,7 @@ type hub struct {
 
 func newHub() *hub { return &hub{changed: make(chan struct{})} }
 
-// get is the latest state, and a channel that is closed when there is a newer one.
+// get also returns a channel that closes at the next state.
 func (h *hub) get() (state, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,9 +172,8 @@ func (h *hub) change(do func(*state)) {
 	h.changed = make(chan struct{})
 }
 
-// message is sent to a browser.
 type message struct {
-	// View is nil where it has not changed since the last message.
+	// View is nil if unchanged since the last message.
 	View *view.View `json:"view,omitempty"`
 	// Now is the cluster's time; Frozen: it stands still.
 	Now     time.Time `json:"now"`
@@ -186,20 +182,19 @@ type message struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
-// newToken is an unguessable secret: 256 random bits, as a URL may have them.
+// newToken is 256 random bits, safe in URLs.
 func newToken() string {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// policy is the page's permissions: it runs and loads only this server's content. No text becomes markup or
-// code (trusted types).
+// policy allows only this server's content. No text becomes markup or code (trusted types).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'; frame-ancestors 'none'"
 
-// guard lets through only requests of the page itself. Every website that is open in the same browser can
-// send requests to localhost: they lack the token, or name another host (DNS rebinding) or another origin.
+// guard refuses other websites in the browser: their requests to localhost lack the token, or name another
+// host (DNS rebinding) or origin.
 type guard struct {
 	token string
 	next  http.Handler
@@ -215,7 +210,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	// A refused client keeps no connection: other users of this machine have no token.
+	// Other users of this machine have no token: close their connections.
 	h.Set("Connection", "close")
 	switch {
 	case refused(w, r):
@@ -235,8 +230,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, inner)
 }
 
-// LocalOnly lets through only requests from programs of this machine, and refuses websites that are open in
-// its browser.
+// LocalOnly passes requests of this machine's programs, not of websites in its browser.
 func LocalOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !refused(w, r) {
@@ -245,7 +239,6 @@ func LocalOnly(next http.Handler) http.Handler {
 	})
 }
 
-// refused refuses a request that names another host, or comes from a website.
 func refused(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case !rightHost(r.Host):
@@ -258,8 +251,7 @@ func refused(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// rightHost says whether a request names this machine. The port may differ, as in an SSH tunnel. A website
-// with a name that resolves to 127.0.0.1 still sends its name.
+// rightHost ignores the port (SSH tunnel). A website that resolves to 127.0.0.1 still sends its own name.
 func rightHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -270,7 +262,7 @@ func rightHost(host string) bool {
 	return strings.EqualFold(name, "localhost") || err == nil && address.IsLoopback()
 }
 
-// sameOrigin says whether a request comes from the page itself, or from a typed address or a followed link.
+// sameOrigin also allows a typed address or a followed link.
 func sameOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)

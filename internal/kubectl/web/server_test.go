@@ -78,8 +78,7 @@ func ask(t *testing.T, method, url string, headers map[string]string) (int, stri
 	return answer.StatusCode, string(raw), answer.Header
 }
 
-// Only the page itself gets an answer: a client without the token gets none, and another website of the
-// same browser gets none either, with any knowledge.
+// Clients without the token and other websites get no answer.
 func TestOnlyThePageIsAnswered(t *testing.T) {
 	web, _ := serving(t)
 	own := strings.TrimPrefix(web.URL, "http://")
@@ -140,7 +139,7 @@ func TestOnlyThePageIsAnswered(t *testing.T) {
 	}
 }
 
-// A server of a bundle answers programs, and no website.
+// A bundle's server answers programs, but no website.
 func TestLocalOnly(t *testing.T) {
 	web := httptest.NewServer(LocalOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })))
 	defer web.Close()
@@ -159,7 +158,6 @@ func TestLocalOnly(t *testing.T) {
 	}
 }
 
-// A client without the token can't keep connections open, and can't use them all up.
 func TestWithoutTokenTheConnectionEnds(t *testing.T) {
 	web, _ := serving(t)
 	for path, kept := range map[string]bool{"/": false, "/other/": false, "/" + token + "/": true} {
@@ -221,7 +219,6 @@ func (r reader) next() message {
 	return message{}
 }
 
-// A browser gets the view, and again after each change; a message of a problem has no view.
 func TestStream(t *testing.T) {
 	web, h := serving(t)
 	first := listen(t, web)
@@ -243,7 +240,6 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A browser that does not read delays no other, and later gets the present state.
 func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 	h := newHub()
 	set(h, "n0")

@@ -13,10 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// Annotations returns the annotations of the request that binds a pod to a node: the status
-// Reserved for each volume that has to be attached there. It returns nil for a pod that the webhook
-// did not stamp, since nobody publishes the status of its volumes, and for a pod whose annotations
-// would be too large with them.
+// Annotations returns a binding's annotations: the status Reserved for each volume to attach. It returns
+// nil for a pod without the webhook's stamp, since nobody publishes its volumes' status, and for a pod
+// whose annotations would be too large.
 func Annotations(s ledger.Snapshot, pod *corev1.Pod, fact *ledger.Pod, node string) (map[string]string, error) {
 	if _, stamped := pod.Annotations[v1alpha1.AnnotationVolumeStatus]; !stamped {
 		return nil, nil
@@ -45,7 +44,7 @@ func Annotations(s ledger.Snapshot, pod *corev1.Pod, fact *ledger.Pod, node stri
 	changed := maps.Clone(pod.Annotations)
 	changed[v1alpha1.AnnotationVolumeStatus] = value
 	if validation.ValidateAnnotationsSize(changed) != nil {
-		return nil, nil // the API server would take it, and refuse each later write of the pod
+		return nil, nil // the API server would take it, and refuse each later write
 	}
 	return map[string]string{v1alpha1.AnnotationVolumeStatus: value}, nil
 }

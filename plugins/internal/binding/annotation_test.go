@@ -13,8 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// The request says of each volume of a stamped pod whether it has to be attached, and where it is
-// reserved. It says nothing of a pod that nobody publishes the status of.
 func TestAnnotations(t *testing.T) {
 	l := ledger.New()
 	for _, e := range []ledger.Event{

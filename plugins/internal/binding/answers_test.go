@@ -24,7 +24,6 @@ var (
 	errInternal  = apierrors.NewInternalError(errors.New("storage"))
 )
 
-// shown is the pod as a read shows it.
 func shown(version, node string, deleting bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", UID: "u", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: node}}
 	if deleting {
@@ -33,8 +32,7 @@ func shown(version, node string, deleting bool) *corev1.Pod {
 	return pod
 }
 
-// What Bind makes of the answers to its requests and of what it reads after each that failed. It
-// must end exactly when the outcome is known.
+// Bind must end exactly when the outcome is known.
 func TestAnswers(t *testing.T) {
 	fails := errors.New("the read fails")
 	type round struct {
@@ -124,8 +122,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// The API server never answers, or a webhook of pods/binding fails for ever: the pod is changed, so that
-// no request can bind it any more, and the scheduler is told.
+// The pod is changed so that no earlier request can bind it, and the scheduler is told.
 func TestUnansweredForEver(t *testing.T) {
 	for name, later := range map[string]error{"a webhook fails": errInternal, "refused after one lost answer": errForbidden} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +160,6 @@ func TestUnansweredForEver(t *testing.T) {
 	}
 }
 
-// The pod is bound while it is changed.
 func TestBoundBeforeTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := ""
@@ -180,7 +176,7 @@ func TestBoundBeforeTheChange(t *testing.T) {
 	})
 }
 
-// ChangeBy names the version and the UID, so that it changes no other pod.
+// ChangeBy names version and UID, to change no other pod.
 func TestChangeNamesTheVersion(t *testing.T) {
 	kube := fake.NewClientset(shown("7", "", false))
 	if err := ChangeBy(kube)(t.Context(), "shop", "p", "u", "7", "no answer"); err != nil {
@@ -201,7 +197,7 @@ func TestChangeNamesTheVersion(t *testing.T) {
 	}
 }
 
-// Without a lease a request lasts RequestTimeout at most, and so does a read.
+// Without a lease requests and reads last RequestTimeout at most.
 func TestRequestsHaveATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

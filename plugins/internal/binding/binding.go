@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binding counts a pod at a node, sends the request that binds the pod, and finds out whether
-// the pod was bound. The plugin and the extender of a process share one Placer.
+// Package binding counts a pod at a node, sends the request that binds it, and finds out whether it was
+// bound. Plugin and extender share one Placer.
 //
-// Reads: the ledger; the pod, if a request failed. Writes: one pods/binding; pods/status of a pod whose binding is not answered. The request carries the pod's UID
-// and resource version, and the pod's reservation as the annotation moorage.dev/volume-status: the
-// API server writes node and reservation together.
+// The request carries the pod's UID and resource version, and its reservation as the annotation
+// moorage.dev/volume-status: the API server writes node and reservation together.
 package binding
 
 import (
@@ -23,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrPodGone says that there is nothing to bind: the pod is gone, or is being deleted.
+// ErrPodGone says that the pod is gone or being deleted.
 var ErrPodGone = errors.New("the pod is being deleted")
 
 // ErrStopped says that no request was sent: the scheduler stops, or its lease is over.
@@ -32,28 +31,24 @@ var ErrStopped = errors.New("this scheduler binds no pod any more")
 // ErrUnsettled says that a request may still be under way.
 var ErrUnsettled = errors.New("it is not known yet whether a pod was bound")
 
-// RequestTimeout is how long one request may take.
+// RequestTimeout limits one request.
 const RequestTimeout = 10 * time.Second
 
-// maxUnanswered is how often a request is sent without an answer before the pod is changed: a webhook of
-// pods/binding that fails, for one, answers as a broken API server does, and may go on for long.
+// maxUnanswered is how often a request is sent without an answer before the pod is changed: a failing
+// webhook of pods/binding looks like a broken API server.
 const maxUnanswered = 3
 
-// maxConflicts is how often a request is sent again because the pod has changed meanwhile.
 const maxConflicts = 5
 
 // Binder binds pods. Send and Confirm must be set. Safe for parallel use.
 type Binder struct {
-	// Send makes the request.
 	Send func(context.Context, *corev1.Binding) error
-	// Confirm reads a pod as it is now; nil: there is no pod with this name and UID.
+	// Confirm reads the present pod; nil: no pod has this name and UID.
 	Confirm func(ctx context.Context, namespace, name, uid string) (*corev1.Pod, error)
-	// Change writes to a pod that has a resource version, so that it gets another one. why says why it is not bound
-	// yet. A request that names the version before can't bind the pod after that. Without it such a request is sent
-	// until it is answered.
+	// Change writes to a pod at a resource version, so that a request with the old version can't bind it
+	// any more. why says why it is not bound yet. Without Change a request is sent until it is answered.
 	Change func(ctx context.Context, namespace, name, uid, version, why string) error
-	// Until returns the end of the lease as it is now: no request lasts longer. Without it, or if
-	// it returns the zero time, there is no lease.
+	// Until returns the present end of the lease, a limit of requests. nil or the zero time: no lease.
 	Until func() time.Time
 
 	mu       sync.Mutex
@@ -61,15 +56,13 @@ type Binder struct {
 	underWay sync.WaitGroup // counts calls of Bind
 }
 
-// Bind binds a pod to a node. It returns nil if the pod is bound there, by any request. After any
-// error the pod is not bound there, and no request of this call can bind it any more.
+// Bind binds a pod to a node. nil: it is bound there, by any request. After any error it is not bound
+// there, and no request of this call can bind it any more.
 //
-// A request without an answer is sent again to the same node. The request names the pod's resource
-// version, so that it fails for certain once the pod has another: after maxUnanswered requests Bind
-// changes the pod.
+// A request without an answer is sent again to the same node. After maxUnanswered requests Bind changes the
+// pod: requests with the old version then fail for certain.
 //
-// The end of ctx keeps Bind from beginning. It does not end a request that is under way: a request
-// that is given up may still bind the pod.
+// The end of ctx keeps Bind from beginning, but does not end a running request: it may still bind the pod.
 func (b *Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotations map[string]string) error {
 	if !b.begin(ctx) {
 		return fmt.Errorf("bind the pod: %w", ErrStopped)
@@ -120,8 +113,8 @@ func (b *Binder) Bind(ctx context.Context, pod *corev1.Pod, node string, annotat
 	}
 }
 
-// Settle keeps Bind from beginning, and waits until the outcome of each request is known. It returns
-// ErrUnsettled if ctx is done before.
+// Settle stops new Binds, and waits for each request's outcome. It returns ErrUnsettled if ctx is done
+// before.
 func (b *Binder) Settle(ctx context.Context) error {
 	b.mu.Lock()
 	b.stopped = true
@@ -139,7 +132,6 @@ func (b *Binder) Settle(ctx context.Context) error {
 	}
 }
 
-// begin counts a call of Bind, unless the scheduler stops.
 func (b *Binder) begin(ctx context.Context) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +142,7 @@ func (b *Binder) begin(ctx context.Context) bool {
 	return true
 }
 
-// send makes one request, which ends inside the lease.
+// The request ends inside the lease.
 func (b *Binder) send(ctx context.Context, pod *corev1.Pod, version, node string, annotations map[string]string) error {
 	limit := RequestTimeout
 	if b.Until != nil {
@@ -169,7 +161,6 @@ func (b *Binder) send(ctx context.Context, pod *corev1.Pod, version, node string
 	})
 }
 
-// change has the pod get another version, and people told why it is not bound.
 func (b *Binder) change(ctx context.Context, pod *corev1.Pod, version, node string, failed error) {
 	why := fmt.Sprintf("The API server has not said whether the pod was bound to node %s: %s", node, failed)
 	klog.FromContext(ctx).Error(failed, "A request that binds a pod is not answered", "pod", klog.KObj(pod), "node", node)
@@ -189,8 +180,8 @@ func (b *Binder) confirm(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, err
 	return b.Confirm(ctx, pod.Namespace, pod.Name, string(pod.UID))
 }
 
-// answered says whether the API server has certainly not done what it was asked for. A conflict is no
-// such answer: the API server gives it also when its storage failed. A read tells.
+// answered says whether the API server has certainly not done the request. A conflict proves nothing: the
+// API server also gives it when its storage failed.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError && !apierrors.IsConflict(err)

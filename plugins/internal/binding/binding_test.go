@@ -17,8 +17,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// rig is a Binder over a fake clientset. serve answers requests; a request whose context ends before
-// gets no answer.
 type rig struct {
 	*Binder
 	kube  *fake.Clientset
@@ -68,7 +66,6 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// bound has the API server show the pod at a node.
 func (r *rig) bound(t *testing.T, node string) {
 	pod := r.pod.DeepCopy()
 	pod.Spec.NodeName, pod.ResourceVersion = node, "8"
@@ -77,15 +74,13 @@ func (r *rig) bound(t *testing.T, node string) {
 	}
 }
 
-// gone has the API server show no pod.
 func (r *rig) gone(t *testing.T) {
 	if err := r.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), r.pod.Namespace, r.pod.Name); err != nil {
 		t.Error(err)
 	}
 }
 
-// The scheduler stops while a request is under way: the answer is heard, and Settle waits for it.
-// Nothing is sent after that.
+// Settle waits for the answer, and nothing is sent after it.
 func TestRequestUnderWayIsFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -121,8 +116,7 @@ func TestNothingBeginsAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A request without an answer is sent again also when the scheduler stops: Settle returns once the
-// outcome is known.
+// An unanswered request is repeated also during a stop, until the outcome is known.
 func TestUnansweredRequestIsSettled(t *testing.T) {
 	for name, test := range map[string]struct {
 		second error // the answer to the second request; the first gets none
@@ -171,7 +165,6 @@ func TestUnansweredRequestIsSettled(t *testing.T) {
 	}
 }
 
-// Settle gives up in time if the API server does not answer.
 func TestSettleSaysWhatIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -196,7 +189,6 @@ func TestSettleSaysWhatIsNotKnown(t *testing.T) {
 	})
 }
 
-// Requests end with the lease, and none is sent after it.
 func TestRequestsEndWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

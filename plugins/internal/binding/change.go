@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/plugins/internal/condition"
 )
 
-// ChangeBy is a Binder's Change: it writes the condition PodScheduled, as kube-scheduler does for
-// a pod that it could not place.
+// ChangeBy is a Binder's Change: it writes PodScheduled, as kube-scheduler does for an unplaced pod.
 func ChangeBy(kube kubernetes.Interface) func(ctx context.Context, namespace, name, uid, version, why string) error {
 	return func(ctx context.Context, namespace, name, uid, version, why string) error {
 		now := metav1.NewTime(time.Now())

@@ -11,15 +11,13 @@ import (
 	"github.com/moorage-dev/moorage/test/sample"
 )
 
-// fits returns what Reserve asks for a pod and a node.
 func fits(p *ledger.Pod, n ledger.NodeName) func(ledger.Snapshot) rules.Verdict {
 	return func(s ledger.Snapshot) rules.Verdict {
 		return rules.Arbiter{}.Fit(s, rules.PodRequest(s, p), n, sample.Now)
 	}
 }
 
-// Tickets that rank before a pod are decided before the pod is counted, but not for a pod that does not fit. Without
-// such tickets the rules are asked once.
+// Earlier tickets are decided before the pod counts, unless the pod does not fit.
 func TestReserveServesThoseBeforeThePod(t *testing.T) {
 	p := &Placer{Ledger: sample.Ledger(sample.Pod("holds", "n2", "b")), Now: func() time.Time { return sample.Now }}
 	served := 0
@@ -50,8 +48,7 @@ func TestReserveServesThoseBeforeThePod(t *testing.T) {
 	}
 }
 
-// A pod does not get a volume that is kept for another pod. Decisions on tickets are written after Order
-// is released.
+// Decisions on tickets are written after Order is released.
 func TestReserveKeepsAndWritesAfterwards(t *testing.T) {
 	for _, kept := range [][]rules.Reason{nil, {{Code: rules.Outranked, Volume: ledger.VolumeID{Driver: sample.Driver, Handle: "a"}}}} {
 		p := &Placer{Ledger: sample.Ledger(), Now: func() time.Time { return sample.Now }}
@@ -73,7 +70,6 @@ func TestReserveKeepsAndWritesAfterwards(t *testing.T) {
 	}
 }
 
-// A pod that was refused for its volumes waits, and the ticket that alone was in its way is asked for it.
 func TestRefusedPodWaits(t *testing.T) {
 	backup := sample.Ticket("backup", "n2", ledger.TypeBackup, "a")
 	backup.Phase = ledger.TicketGranted

@@ -12,11 +12,11 @@ import (
 	"github.com/moorage-dev/moorage/internal/tickets"
 )
 
-// maxAsks is at how many nodes it is looked for tickets that are to yield to one pod.
+// maxAsks limits the nodes searched for tickets that must yield.
 const maxAsks = 16
 
-// Refusals are the nodes that an attempt to place a pod was refused for its volumes. Safe for parallel
-// use; nil notes nothing.
+// Refusals are the nodes refused to an attempt because of volumes. Safe for parallel use; nil notes
+// nothing.
 type Refusals struct {
 	mu    sync.Mutex
 	some  bool
@@ -24,7 +24,7 @@ type Refusals struct {
 	asks  []tickets.Ask
 }
 
-// Add notes a refusal: all that the scheduler has asked before let the pod have the node.
+// Add notes a refusal at a node that all earlier checks of the scheduler allow.
 func (f *Refusals) Add(a rules.Arbiter, s ledger.Snapshot, r rules.Request, n ledger.NodeName, v rules.Verdict, now time.Time) {
 	if f == nil || v.Allowed() {
 		return
@@ -42,16 +42,14 @@ func (f *Refusals) Add(a rules.Arbiter, s ledger.Snapshot, r rules.Request, n le
 	f.asks = append(f.asks, asks...)
 }
 
-// looks says whether more tickets are looked for.
 func (f *Refusals) looks() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.asks) < maxAsks
 }
 
-// Refused notes that a pod waits for its volumes: what comes free is kept for it for a while, and the
-// tickets that alone are in its way are asked to yield. always is true where it is known to wait
-// though no node was refused.
+// Refused notes that a pod waits for its volumes: free ones are kept for it for a while, and the tickets
+// that alone block it are asked to yield. always: it waits even if no node was refused.
 func (p *Placer) Refused(pod ledger.Pod, f *Refusals, always bool) {
 	if f == nil {
 		f = &Refusals{}

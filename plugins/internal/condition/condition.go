@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition writes a condition of a pod. It serves pods that wait (plugins/volumehold),
-// pods that may be tried again (plugins/extender), and pods with an unanswered Binding
-// (plugins/internal/binding).
-//
-// Reads: nothing. Writes: pods/status, by a patch.
+// Package condition patches a pod's condition, for pods that wait (plugins/volumehold), that may be tried
+// again (plugins/extender), or that have an unanswered Binding (plugins/internal/binding).
 package condition
 
 import (
@@ -18,8 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Patch writes a single condition of a pod. The API server answers with a conflict if the pod's UID
-// or resource version differs from only.
+// Patch writes a single condition. A UID or resource version that differs from only is a conflict.
 func Patch(ctx context.Context, kube kubernetes.Interface, pod types.NamespacedName, only metav1.Preconditions, c corev1.PodCondition) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": only,

@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod that fits no node is tried when a change makes an eviction help, since the scheduler evicts
-// in an attempt only. It is not tried if an eviction would be in vain, or would have helped before.
+// The scheduler evicts in an attempt only: a pod is tried when a change makes an eviction help.
 func TestTriedWhenAnEvictionHelps(t *testing.T) {
 	const lower, equal = -1, 0
 	limit := func(n int32) func(*ledger.Ledger) ledger.Touched {

@@ -11,16 +11,14 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// FreedLasts is how long nothing more is evicted for a pod while the slots that its preemption
-// freed are being detached. After the kubelet's unmount, a detach takes seconds to two minutes on
-// cloud disks. A longer detach may never end, and another node may do.
+// FreedLasts is how long nothing more is evicted for a pod while slots freed for it are being detached.
+// After the unmount, a detach takes seconds to two minutes on cloud disks. A longer detach may never end.
 const FreedLasts = 3 * time.Minute
 
-// freedSettles is the least time that a pod waits after its nomination was first seen: the ledger
-// may hear of the evictions later than the scheduler's cache.
+// freedSettles is a pod's least wait after its nomination was first seen: the ledger may hear of the
+// evictions after the scheduler's cache.
 const freedSettles = time.Second
 
-// freed is where a pod waits for a slot that comes free, and since when.
 type freed struct {
 	node  ledger.NodeName
 	since time.Time
@@ -29,8 +27,8 @@ type freed struct {
 	over *corev1.Pod
 }
 
-// Freed notes that a pod no longer waits for a freed slot: it fits its nominated node, or is
-// nominated to none. A slot that is freed for it later has its own time.
+// Freed notes that a pod no longer waits for a freed slot: it fits its nominated node, or has none. A later
+// slot has its own time.
 func (w *Requeuer) Freed(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,10 +37,9 @@ func (w *Requeuer) Freed(uid types.UID) {
 	}
 }
 
-// AwaitFreed says whether a pod waits for a slot at its nominated node, which it does not fit, and
-// until when at most: FreedLasts from the first sight of its nomination; the pod is woken then.
-// frees says whether a slot does come free there. After that time it says no once: a later eviction
-// for the pod frees another slot, with its own time.
+// AwaitFreed says whether a pod waits for a slot at its nominated node, and until when: FreedLasts after
+// the first sight of its nomination. The pod is woken then. frees says whether a slot comes free there.
+// After that time it says no once: a later eviction has its own time.
 func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,10 +54,9 @@ func (w *Requeuer) AwaitFreed(uid types.UID, n ledger.NodeName, frees bool) (unt
 	return until, waits
 }
 
-// AwaitFreedInGroup is AwaitFreed for a pod of a group: the group's cycle asks several times, and
-// gets the same answer. After the time it says no throughout the attempt. The next attempt has its
-// own time, since pods may have been evicted in between, unless NothingEvicted denies it. The queue
-// makes a new pod object for each attempt: the object identifies the attempt.
+// AwaitFreedInGroup is AwaitFreed for a pod of a group: repeated questions in an attempt, identified by its
+// pod object, get the same answer. The next attempt has its own time, since pods may have been evicted in
+// between, unless NothingEvicted denies it.
 func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,8 +78,8 @@ func (w *Requeuer) AwaitFreedInGroup(attempt *corev1.Pod, n ledger.NodeName, fre
 	return until, waits
 }
 
-// NothingEvicted notes that no pod was evicted in an attempt. After its time a pod of a group does
-// not wait anew while its nomination stays the same.
+// NothingEvicted notes an attempt without an eviction: a pod of a group does not wait anew while its
+// nomination stays the same.
 func (w *Requeuer) NothingEvicted(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,8 +88,7 @@ func (w *Requeuer) NothingEvicted(uid types.UID) {
 	}
 }
 
-// awaitFreed answers for AwaitFreed and AwaitFreedInGroup. It does not note the end of the time; mu
-// is held.
+// awaitFreed does not note the end of the time; mu is held.
 func (w *Requeuer) awaitFreed(entry *waiting, n ledger.NodeName, frees bool) (until time.Time, waits bool) {
 	uid, now := entry.pod.UID, w.config.Now()
 	if entry.freed.node != n {
@@ -102,7 +97,7 @@ func (w *Requeuer) awaitFreed(entry *waiting, n ledger.NodeName, frees bool) (un
 	until = entry.freed.since.Add(FreedLasts)
 	settled := entry.freed.since.Add(freedSettles)
 	if now.Before(settled) || frees && now.Before(until) {
-		// The queue keeps only the first of several times: each attempt adds its own.
+		// The queue keeps only the first of several times.
 		if now.Before(settled) {
 			w.retries.AddAfter(retry{uid: uid}, settled.Sub(now))
 		}

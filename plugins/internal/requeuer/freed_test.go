@@ -15,9 +15,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A pod waits for a slot that comes free until its time is over. The time begins once for each
-// node, at the first try. Then the pod is woken, and may have pods evicted; a slot that this frees
-// has its own time.
+// The time begins once per node, at the first try; then the pod may have pods evicted.
 func TestAwaitFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
@@ -59,8 +57,7 @@ func TestAwaitFreed(t *testing.T) {
 	})
 }
 
-// The time at the pod's present node wakes it, even if it waited at another node before, and was
-// tried for another reason meanwhile.
+// The time at the present node wakes the pod, whatever came before.
 func TestAwaitFreedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
@@ -95,8 +92,7 @@ func TestAwaitFreedElsewhere(t *testing.T) {
 	})
 }
 
-// A group's cycle asks several times for a pod in one attempt, and gets the same answer each time.
-// The next attempt has its own time, unless nothing was evicted.
+// All questions of an attempt get the same answer. The next attempt has its own time.
 func TestAwaitFreedInGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return false }, Wake: func(context.Context, *corev1.Pod) {}})

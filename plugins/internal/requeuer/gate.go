@@ -10,18 +10,17 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Gate says whether a pod must not be tried now, and has it woken when that changes, by the same
-// looks that wake refused pods. A pod is gated also while the caches are not complete.
+// Gate says whether a pod must not be tried now, as also while the caches are incomplete. Looks wake it
+// when that changes.
 //
-// The caller holds the scheduling queue's lock: Gate must not wake a pod, and a function that wakes
-// pods must not hold mu.
+// The caller holds the scheduling queue's lock: Gate must not wake a pod, and functions that wake pods must
+// not hold mu.
 func (w *Requeuer) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	w.mu.Lock()
 	earlier, known := w.pods.all[pod.UID]
-	// Gated until judged: a look at newer facts meanwhile then wakes it.
 	entry := &waiting{pod: pod, fact: fact, gated: true}
 	if known {
-		entry.woken, entry.lifted = earlier.woken, earlier.lifted // passing the gate is not an attempt
+		entry.woken, entry.lifted = earlier.woken, earlier.lifted // the gate is no attempt
 	}
 	attempt := w.enter(entry)
 	w.mu.Unlock()
@@ -32,7 +31,7 @@ func (w *Requeuer) Gate(pod *corev1.Pod, fact ledger.Pod) bool {
 	switch {
 	case entry == nil:
 	case !gated && !known:
-		// Pods on their way to a first attempt are many, and need no looks.
+		// Pods before their first attempt are many, and need no looks.
 		w.pods.drop(pod.UID)
 	case gated:
 		entry.gated, entry.woken = true, 0 // a look wakes it
@@ -50,7 +49,7 @@ func (w *Requeuer) Idle(uid types.UID) (idle, gated bool) {
 	return entry != nil, entry != nil && entry.gated
 }
 
-// Gated is how many pods are kept from being tried.
+// Gated counts the gated pods.
 func (w *Requeuer) Gated() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +62,7 @@ func (w *Requeuer) Gated() int {
 	return n
 }
 
-// Enlist lists a pod that has a node, and needs no volumes for it: it can then be retried.
+// Enlist lists a pod that has a node, and needs no volumes for it, for a retry.
 func (w *Requeuer) Enlist(pod *corev1.Pod, fact ledger.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

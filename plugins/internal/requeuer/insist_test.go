@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// facts are complete, and never change.
 type facts struct{ ledger *ledger.Ledger }
 
 func (f facts) Ledger() *ledger.Ledger            { return f.ledger }
@@ -23,8 +22,7 @@ func (f facts) Snapshot() ledger.Snapshot         { return f.ledger.Snapshot() }
 func (f facts) HasSynced() bool                   { return true }
 func (f facts) WaitForSync(context.Context) error { return nil }
 
-// A pod that is woken while another plugin keeps it from the queue is woken again until it is
-// tried, but not for ever.
+// Another plugin may keep a woken pod from the queue: it is woken again, but not for ever.
 func TestWokenUntilTried(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	most := Retry{InitialDelay: 100 * time.Millisecond, MaxTries: 9, CacheLag: time.Second, MayBeBlocked: true}
@@ -52,7 +50,6 @@ func TestWokenUntilTried(t *testing.T) {
 			w.Enter(pod, ledger.Pod{})
 			w.Rejected(pod.UID)
 		}, 1},
-		// For example by a plugin with an earlier PreFilter.
 		"refused before it was seen to be tried": {most, true, func(w *Requeuer, _ int) { w.Rejected(pod.UID) }, 1},
 		"given a node":                           {most, false, func(w *Requeuer, _ int) { w.Reserved(pod.UID, true) }, 1},
 		"gone":                                   {most, false, func(w *Requeuer, _ int) { w.Leave(pod.UID) }, 1},
@@ -92,8 +89,7 @@ func TestWokenUntilTried(t *testing.T) {
 	}
 }
 
-// A pod that may fit a node that was not asked about is retried so often, and again only after a
-// change has lifted a refusal.
+// Retried for a node that was not asked about, and anew only after a change lifted a refusal.
 func TestRetryElsewhere(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +118,7 @@ func TestRetryElsewhere(t *testing.T) {
 	})
 }
 
-// Requests for a gone pod are forgotten: a pod is retried after the withdrawal of its ticket, and
-// may be gone by then.
+// A pod may be gone when it is retried after its ticket's withdrawal.
 func TestRetriesOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
 	w := New(Config{Facts: facts{ledger.New()}, Gone: func(*corev1.Pod) bool { return true }, Wake: func(context.Context, *corev1.Pod) {}})

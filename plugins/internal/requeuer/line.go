@@ -14,18 +14,16 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// DefaultTurn is how long room is kept for a woken pod that stays silent.
+// DefaultTurn is how long room is kept for a silent woken pod.
 const DefaultTurn = time.Second
 
-// openings are the nodes at which a refusal of a pod was lifted since its last attempt.
 type openings struct {
-	anywhere bool // one of its volumes, or a policy, has changed: any node may do
+	anywhere bool // a volume or a policy has changed: any node may do
 	nodes    []ledger.NodeName
 }
 
 func (o openings) any() bool { return o.anywhere || len(o.nodes) > 0 }
 
-// add returns these openings and others.
 func (o openings) add(others openings) openings {
 	o.anywhere = o.anywhere || others.anywhere
 	for _, n := range others.nodes {
@@ -36,16 +34,14 @@ func (o openings) add(others openings) openings {
 	return o
 }
 
-// turn is the room that was kept for a woken pod: the pod counts as being at the node until it has
-// a node or is refused, or until the time is over.
+// turn is a woken pod's room: it counts at the node until it has a node, is refused, or the time is over.
 type turn struct {
 	node  ledger.NodeName // empty: none
 	until time.Time
 }
 
-// serveLine wakes pods for which a node has opened, in their scheduler's order, as many as there is
-// room for. A woken pod counts as being at the opened node until its outcome is known. A pod that
-// finds no room waits for the next change, or until a woken pod is refused for another reason.
+// serveLine wakes pods for opened nodes, in their scheduler's order, as many as there is room for. A pod
+// without room waits for the next change, or until a woken pod is refused for another reason.
 func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 	w.mu.Lock()
 	now := w.config.Now()
@@ -56,7 +52,7 @@ func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 			taken.Add(string(uid), entry.turn.node)
 			w.nextAt(entry.turn.until.Sub(now))
 		}
-		// A gated pod would not be tried: the opening of its gate wakes it.
+		// The opening of its gate wakes a gated pod.
 		if entry.Based && !entry.gated && entry.open.any() {
 			line = append(line, entry)
 		}
@@ -71,8 +67,7 @@ func (w *Requeuer) serveLine(ctx context.Context, s ledger.Snapshot) {
 	}
 }
 
-// inOrder orders pods as kube-scheduler's queue does: the higher priority first, then
-// the older pod.
+// inOrder is kube-scheduler's order: higher priority, then older.
 func inOrder(a, b *waiting) int {
 	return cmp.Or(
 		cmp.Compare(corev1helpers.PodPriority(b.pod), corev1helpers.PodPriority(a.pod)),
@@ -80,9 +75,8 @@ func inOrder(a, b *waiting) int {
 		cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
-// room finds a node that has opened for a pod and has room for it beside the pods that were woken
-// before, or would have room without the pods that rank after it. Openings that have closed again
-// are forgotten.
+// room finds an opened node with room beside the woken pods, or without the pods that rank after it. It
+// forgets closed openings.
 func (w *Requeuer) room(s ledger.Snapshot, entry *waiting, taken *ledger.Delta) (ledger.NodeName, bool) {
 	w.mu.Lock()
 	open := entry.open
@@ -116,7 +110,6 @@ func (w *Requeuer) room(s ledger.Snapshot, entry *waiting, taken *ledger.Delta) 
 	return "", false
 }
 
-// among yields the nodes that have opened.
 func (o openings) among(s ledger.Snapshot) func(func(ledger.NodeName) bool) {
 	return func(yield func(ledger.NodeName) bool) {
 		if !o.anywhere {
@@ -131,7 +124,6 @@ func (o openings) among(s ledger.Snapshot) func(func(ledger.NodeName) bool) {
 	}
 }
 
-// call wakes a pod, and keeps room for it.
 func (w *Requeuer) call(ctx context.Context, entry *waiting, node ledger.NodeName) {
 	w.mu.Lock()
 	entry.open = openings{}
@@ -141,13 +133,11 @@ func (w *Requeuer) call(ctx context.Context, entry *waiting, node ledger.NodeNam
 	w.wake(ctx, entry)
 }
 
-// nextAt has the line looked at after a while. The queue keeps only the first of several times:
-// each look asks again for the times that it needs.
+// The queue keeps only the first of several times: each look asks again for its times.
 func (w *Requeuer) nextAt(d time.Duration) { w.retries.AddAfter(retry{}, d) }
 
-// Rejected notes a failed attempt without an eviction: no plugin keeps the pod from the queue. It
-// counts as an attempt even if another plugin refused the pod before Enter. Room that was kept for
-// the pod goes to the next pod.
+// Rejected notes a failed attempt without an eviction: no plugin keeps the pod from the queue. It counts
+// even if another plugin refused the pod before Enter. The pod's room goes to the next pod.
 func (w *Requeuer) Rejected(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +147,7 @@ func (w *Requeuer) Rejected(uid types.UID) {
 	}
 }
 
-// endTurn gives up the room that was kept for a pod; mu is held.
+// mu is held.
 func (w *Requeuer) endTurn(entry *waiting) {
 	if entry.turn.node != "" {
 		entry.turn = turn{}
@@ -165,7 +155,6 @@ func (w *Requeuer) endTurn(entry *waiting) {
 	}
 }
 
-// next has the line looked at soon.
 func (w *Requeuer) next() {
 	select {
 	case w.signal <- struct{}{}:

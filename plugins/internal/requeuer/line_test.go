@@ -18,7 +18,6 @@ import (
 
 const driver = "disk.example.com"
 
-// wants has a pod wait for a volume of its own, and returns the facts.
 func wants(l *ledger.Ledger, name string) (*corev1.Pod, ledger.Pod) {
 	key := ledger.ClaimKey{Namespace: "shop", Name: name}
 	l.Apply(time.Now(), ledger.PersistentVolume{
@@ -31,14 +30,11 @@ func wants(l *ledger.Ledger, name string) (*corev1.Pod, ledger.Pod) {
 	return pod, fact
 }
 
-// slots gives node n1 so many slots.
 func slots(limit int32) ledger.Event {
 	return ledger.NodeDrivers{Node: "n1", Drivers: []ledger.DriverOnNode{{Name: driver, NodeID: "n1", Limit: limit}}}
 }
 
-// A slot comes free, and three pods wait for it. Another plugin refuses the first woken pod a
-// little later, and the second stays silent. The third is woken when the second's time is over,
-// later than the first's time would have ended.
+// The first woken pod is refused, the second stays silent: the third is woken when the second's time ends.
 func TestSlotOfASilentPodGoesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New()

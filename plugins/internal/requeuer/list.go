@@ -15,7 +15,7 @@ func newList() list {
 	return list{all: map[types.UID]*waiting{}, idle: map[types.UID]*waiting{}}
 }
 
-// put lists a pod, in the place of its earlier entry.
+// put replaces the pod's earlier entry.
 func (l *list) put(entry *waiting) {
 	l.all[entry.pod.UID] = entry
 	l.reserve(entry.pod.UID, entry.reserved)
@@ -26,7 +26,7 @@ func (l *list) drop(uid types.UID) {
 	delete(l.idle, uid)
 }
 
-// reserve notes that a pod has a node, or has none. It does not list a pod.
+// reserve does not list a pod.
 func (l *list) reserve(uid types.UID, has bool) {
 	entry := l.all[uid]
 	if entry == nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Look judges the waiting pods by the changes since the last look. A pod that is entered meanwhile
-// has newer facts, and the next look is its first. Without a waiting pod a look costs nothing: the
-// next pod's facts include these changes.
+// Look judges the waiting pods by the changes since the last look. A newly entered pod waits for the next
+// look. Without a waiting pod a look costs nothing.
 func (w *Requeuer) Look(ctx context.Context) {
 	w.mu.Lock()
 	if len(w.pods.idle) == 0 {
@@ -26,7 +25,6 @@ func (w *Requeuer) Look(ctx context.Context) {
 	now, volumes, nodes := w.changes.Take()
 	entries := make([]*waiting, 0, len(w.pods.idle))
 	for _, entry := range w.pods.idle {
-		// If nothing was touched, only the line has changed.
 		if entry.Based && (entry.touched || len(volumes)+len(nodes) > 0) {
 			entry.touched = false
 			entries = append(entries, entry)
@@ -43,10 +41,9 @@ func (w *Requeuer) Look(ctx context.Context) {
 	w.serveLine(ctx, now)
 }
 
-// sweepInterval is how often the list is searched for gone pods.
 const sweepInterval = time.Second
 
-// Sweep takes gone pods off the list. It must be called now and then, as Run does.
+// Sweep takes gone pods off the list. Run calls it now and then.
 func (w *Requeuer) Sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,9 +57,8 @@ func (w *Requeuer) Sweep() {
 	}
 }
 
-// timePasses has the next look judge the pods that wait for a volume at a node that time alone has
-// fenced. No event may tell of the fence, since a volume is requested only once the pod is placed.
-// Where every node is Ready it costs a look at each.
+// timePasses has the next look judge the pods that wait for a volume at a node fenced by time alone,
+// without an event. If every node is Ready it costs a look at each.
 func (w *Requeuer) timePasses() {
 	s, now := w.config.Facts.Snapshot(), w.config.Now()
 	if !someNotReady(s) {
@@ -93,7 +89,6 @@ func someNotReady(s ledger.Snapshot) bool {
 	return false
 }
 
-// change is the difference between two looks.
 type change struct {
 	after   ledger.Snapshot
 	volumes map[ledger.VolumeID]bool
@@ -101,13 +96,11 @@ type change struct {
 	lowest  map[ledger.NodeName]rank // by node, once requested
 }
 
-// rank is the lowest priority at a node, if a pod is there.
 type rank struct {
 	priority int32
 	some     bool
 }
 
-// outranksSome says whether a pod outranks some pod at a node by priority, and may evict it.
 func (c change) outranksSome(pod *corev1.Pod, n ledger.NodeName) bool {
 	lowest, known := c.lowest[n]
 	if !known {
@@ -117,13 +110,11 @@ func (c change) outranksSome(pod *corev1.Pod, n ledger.NodeName) bool {
 	return lowest.some && mayEvict(pod) && lowest.priority < corev1helpers.PodPriority(pod)
 }
 
-// mayEvict says whether a scheduler evicts other pods for a pod.
 func mayEvict(pod *corev1.Pod) bool {
 	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != corev1.PreemptNever
 }
 
-// reconsider says whether to try a pod again at once. It puts the pod in line where nodes have
-// opened for it, and notes the facts that it was judged by.
+// reconsider says whether to try a pod at once. It puts it in line for opened nodes, and notes its facts.
 func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	w.mu.Lock()
 	base, then, now := entry.Base, entry.judged, w.config.Now()
@@ -139,7 +130,7 @@ func (w *Requeuer) reconsider(entry *waiting, c change) bool {
 	if !lifted {
 		opened = w.opened(entry.pod, judgement{base, then, was}, judgement{c.after, now, is}, c, own)
 	}
-	// If a pod's gate has changed, its condition is no longer true: the pod is tried again.
+	// If the gate has changed, the pod's condition is no longer true.
 	if gated || own && !lifted && !opened.any() {
 		before, after := gated || w.config.Gated(entry.pod, base, was.Request), w.config.Gated(entry.pod, c.after, is.Request)
 		lifted = lifted || before != after
@@ -165,9 +156,9 @@ func (w *Requeuer) asked(s ledger.Snapshot, entry *waiting) *asked {
 	return &asked{r, codes(w.config.Arbiter.Admissible(s, r))}
 }
 
-// admission says whether to try a pod again because of its claims and volumes: they no longer
-// refuse it, or do so for another reason, which the pod is then told. An unknown PersistentVolume
-// is no such reason: claims are often seen as bound a moment earlier.
+// admission says whether to retry a pod because of its claims and volumes: they no longer refuse it, or for
+// another reason to tell. An unknown PersistentVolume is no reason: claims are often seen as bound a moment
+// earlier.
 func admission(was, is []ledger.Code, gated bool) bool {
 	switch {
 	case len(was) == 0:
@@ -178,7 +169,7 @@ func admission(was, is []ledger.Code, gated bool) bool {
 	return !gated && !slices.Equal(was, is) && !slices.Contains(is, rules.VolumeMissing)
 }
 
-// codes returns the codes of a verdict's reasons, in their order; nil for a pod that is allowed.
+// codes are in the reasons' order; nil: allowed.
 func codes(v rules.Verdict) []ledger.Code {
 	var all []ledger.Code
 	for _, reason := range v.Reasons {
@@ -187,17 +178,15 @@ func codes(v rules.Verdict) []ledger.Code {
 	return all
 }
 
-// judgement is the basis for judging a pod: facts, time, and the pod's request by these facts.
 type judgement struct {
 	ledger.Snapshot
 	at time.Time
 	*asked
 }
 
-// opened says where a refusal of the pod has ended, or where an eviction would lift a refusal and
-// would not have done so before. It judges only the nodes that were touched and are easier now, or
-// all nodes when one of the pod's volumes or its policy was touched. own says whether one of the
-// pod's volumes was touched, or is at a node that time has fenced.
+// opened says where a refusal has ended, or an eviction would newly help. It judges only the touched nodes
+// that are easier now, or all nodes if the pod's volumes or policy were touched. own: a volume of the pod
+// was touched, or is at a node fenced by time.
 func (w *Requeuer) opened(pod *corev1.Pod, was, is judgement, c change, own bool) openings {
 	a, priority := w.config.Arbiter, corev1helpers.PodPriority(pod)
 	fitted := func(n ledger.NodeName) bool {
@@ -227,7 +216,7 @@ func (w *Requeuer) opened(pod *corev1.Pod, was, is judgement, c change, own bool
 	return o
 }
 
-// came says whether a node is new: pods were not tried there before.
+// came: pods were not tried there before.
 func came(before, after ledger.Snapshot, n ledger.NodeName) bool {
 	was, is := before.Node(n), after.Node(n)
 	return is != nil && (was == nil || is.Exists && !was.Exists)
@@ -237,8 +226,7 @@ func ownTouched(r rules.Request, volumes map[ledger.VolumeID]bool) bool {
 	return slices.ContainsFunc(r.Needs, func(n rules.Need) bool { return volumes[n.Volume] })
 }
 
-// policyChanged says whether a policy of a driver that the pod needs has
-// changed: that touches every node.
+// A changed policy of a needed driver touches every node.
 func policyChanged(before, after ledger.Snapshot, r rules.Request) bool {
 	return slices.ContainsFunc(r.Needs, func(n rules.Need) bool {
 		was, is := rules.PolicyFor(before, n.Volume.Driver, ""), rules.PolicyFor(after, n.Volume.Driver, "")

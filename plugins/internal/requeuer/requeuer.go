@@ -16,32 +16,28 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Spacing of attempts that failed after a node had been chosen: the first follows at once, and a
-// refused pod goes elsewhere.
+// After a failure with a chosen node the first retry follows at once.
 const (
 	retryFirst = 20 * time.Millisecond
 	retryMost  = 10 * time.Second
 )
 
-// Retry says how often to wake a woken pod that is not tried: again after InitialDelay,
-// and then after twice as long each time, MaxTries times. After that the queue's own flush of 5 minutes is left:
-// a pod that is kept out longer has a reason.
+// Retry says how often to wake a woken but untried pod: after InitialDelay, and then after twice as long
+// each time, MaxTries times. Later only the queue's own flush of 5 minutes is left.
 type Retry struct {
 	InitialDelay time.Duration
 	MaxTries     int
-	// OnlyBlocked repeats wakes only of pods that another plugin may be keeping from the queue (Keep is told
-	// of them): for all other pods one wake is known to be enough.
+	// OnlyBlocked repeats wakes only for pods that another plugin may keep from the queue (Keep): for
+	// others one wake is enough.
 	OnlyBlocked bool
-	// CacheLag is how long other plugins' caches may lag behind a change. An attempt within it may
-	// have used their old facts, while the change itself came and the pod was kept from the queue:
-	// it does not count as an attempt. This is true only of pods that may be kept.
+	// CacheLag is how long other plugins' caches may lag behind a change. An attempt within it may have
+	// used their old facts: it does not count. This applies only to pods that may be kept.
 	CacheLag time.Duration
-	// MayBeBlocked: every pod that is tried may be kept from the queue afterwards, unless Rejected
-	// denies it.
+	// MayBeBlocked: every tried pod may be kept from the queue, unless Rejected denies it.
 	MayBeBlocked bool
 }
 
-// Facts is the part of watch.Observer that the package needs.
+// Facts is the needed part of watch.Observer.
 type Facts interface {
 	Ledger() *ledger.Ledger
 	Snapshot() ledger.Snapshot
@@ -49,27 +45,26 @@ type Facts interface {
 	WaitForSync(context.Context) error
 }
 
-// Config is a Requeuer's configuration. All but Now and Retry must be set.
+// Config configures a Requeuer. Now, Retry, Turn, Gated and Waits may be unset.
 type Config struct {
 	Facts   Facts
 	Arbiter rules.Arbiter
-	Now     func() time.Time // time.Now when nil
+	Now     func() time.Time // nil: time.Now
 	Retry   Retry
-	// Turn is how long room is kept for a woken pod that stays silent; DefaultTurn when 0.
+	// Turn is how long room is kept for a silent woken pod; 0: DefaultTurn.
 	Turn time.Duration
-	// Wake has the scheduler try a pod again at once. It must return soon.
+	// Wake has the scheduler try a pod at once. It must return soon.
 	Wake func(ctx context.Context, pod *corev1.Pod)
 	// Gone says whether a pod is deleted, bound, or not tried any more. It must return at once.
 	Gone func(pod *corev1.Pod) bool
-	// Gated says whether a pod must not be tried at all by these facts. It must return at once.
-	// When it is nil, no pod is gated.
+	// Gated says whether a pod must not be tried by these facts. It must return at once. nil: no pod is
+	// gated.
 	Gated func(pod *corev1.Pod, s ledger.Snapshot, r rules.Request) bool
-	// Waits is told of waiting pods that may have new reasons, since their volumes have changed. It
-	// must return at once; it may be nil.
+	// Waits hears of waiting pods whose volumes have changed. It must return at once; it may be nil.
 	Waits func(pod *corev1.Pod)
 }
 
-// Requeuer has refused pods tried again; see the package. Safe for parallel use.
+// Requeuer wakes refused pods; see the package. Safe for parallel use.
 type Requeuer struct {
 	config  Config
 	retries workqueue.TypedRateLimitingInterface[retry]
@@ -80,18 +75,18 @@ type Requeuer struct {
 	pods list
 }
 
-// retry is a pod to wake at its time: in any case, or because it was woken and has not been tried.
-// Without a pod the line is looked at.
+// retry wakes a pod at its time: always, or because it was woken and not tried. Without a pod it looks at
+// the line.
 type retry struct {
 	uid     types.UID
 	repeats bool
-	expires bool // a wait for a freed slot is over by then; apart from the pod's other retries
+	expires bool // end of a wait for a freed slot; apart from other retries
 }
 
 // Attempt is the basis for judging a pod in one attempt.
 type Attempt struct {
-	Based bool            // Base is set: the caches were complete
-	Base  ledger.Snapshot // the facts of the refusal, as far as the requeuer knows
+	Based bool            // caches complete
+	Base  ledger.Snapshot // of the refusal
 	Again bool            // the pod has been tried before, by this process
 }
 
@@ -103,21 +98,21 @@ type waiting struct {
 	judged   time.Time // when, by Base
 	reserved bool      // it has a node: nothing to wake
 	gated    bool      // it was kept from being tried
-	kept     bool      // another plugin may be keeping it from the queue
-	woken    int       // how often since its last attempt that counts
-	sampled  int       // how often it was retried for other nodes, since lifted
+	kept     bool      // another plugin may keep it from the queue
+	woken    int       // since the last attempt that counts
+	sampled  int       // retries for other nodes, since lifted
 	lifted   time.Time // when a change last lifted a refusal
 	asked    *asked
 	freed    freed
-	open     openings // refusals that were lifted without a wake
+	open     openings // without a wake
 	turn     turn
-	touched  bool // the next look judges it in any case
+	touched  bool // the next look judges it
 }
 
-// asked is a pod's request by the facts of its Base, once determined. It never changes.
+// asked is a pod's request by the facts of its Base. It never changes.
 type asked struct {
 	rules.Request
-	inTheWay []ledger.Code // why no node can be right for it; see rules.Admissible
+	inTheWay []ledger.Code // no node can be right; see rules.Admissible
 }
 
 // New returns a Requeuer that wakes no pod before Run.
@@ -144,16 +139,15 @@ func New(config Config) *Requeuer {
 	}
 }
 
-// Enter notes that a pod is being tried, and returns the basis for judging it: a snapshot, unless
-// the caches are not complete yet. The pod is listed before the snapshot is made, and misses no
-// later change. The returned value never changes.
+// Enter notes that a pod is being tried, and returns a snapshot to judge it by, unless the caches are
+// incomplete. The pod is listed before the snapshot is made, and misses no later change.
 func (w *Requeuer) Enter(pod *corev1.Pod, fact ledger.Pod) Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.enter(&waiting{pod: pod, fact: fact})
 }
 
-// enter puts a pod on the list; mu is held.
+// mu is held.
 func (w *Requeuer) enter(entry *waiting) Attempt {
 	pod := entry.pod
 	entry.kept = w.config.Retry.MayBeBlocked
@@ -171,14 +165,14 @@ func (w *Requeuer) enter(entry *waiting) Attempt {
 	return entry.Attempt
 }
 
-// Leave takes a pod off the list: it needs nothing any more.
+// Leave takes a pod off the list.
 func (w *Requeuer) Leave(uid types.UID) {
 	w.mu.Lock()
 	w.drop(uid)
 	w.mu.Unlock()
 }
 
-// Reserved notes that a pod has a node, or no longer has one.
+// Reserved notes whether a pod has a node.
 func (w *Requeuer) Reserved(uid types.UID, has bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +182,7 @@ func (w *Requeuer) Reserved(uid types.UID, has bool) {
 	}
 }
 
-// drop takes a pod off the list; mu is held.
+// mu is held.
 func (w *Requeuer) drop(uid types.UID) {
 	if entry := w.pods.all[uid]; entry != nil {
 		w.endTurn(entry)
@@ -197,9 +191,9 @@ func (w *Requeuer) drop(uid types.UID) {
 	w.retries.Forget(retry{uid: uid})
 }
 
-// Keep notes that another plugin may keep a pod from the queue until its next attempt, or for a
-// part of that time. DefaultPreemption keeps a pod while it deletes the victims, and has no event
-// for the end (preemption/executor.go): a wake in the meantime is lost.
+// Keep notes that another plugin may keep a pod from the queue until its next attempt. DefaultPreemption
+// does so while it deletes the victims, without an event for the end (preemption/executor.go): a wake in
+// the meantime is lost.
 func (w *Requeuer) Keep(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,10 +202,9 @@ func (w *Requeuer) Keep(uid types.UID) {
 	}
 }
 
-// RetryElsewhere tries a pod again that was refused the nodes of this attempt, and would fit
-// another node: in a large cluster the scheduler asks about a part of the nodes at a time. It does
-// so most times until a change lifts a refusal: another plugin may be keeping the pod from that
-// other node.
+// RetryElsewhere retries a pod that would fit a node outside this attempt: in a large cluster the scheduler
+// asks about a part of the nodes at a time. It does so most times until a change lifts a refusal: another
+// plugin may be keeping the pod from that node.
 func (w *Requeuer) RetryElsewhere(uid types.UID, most int) {
 	w.mu.Lock()
 	entry := w.pods.all[uid]
@@ -225,7 +218,7 @@ func (w *Requeuer) RetryElsewhere(uid types.UID, most int) {
 	}
 }
 
-// Woken says whether a pod was woken and has not been tried since.
+// Woken says whether a pod was woken and not tried since.
 func (w *Requeuer) Woken(uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,8 +226,8 @@ func (w *Requeuer) Woken(uid types.UID) bool {
 	return entry != nil && entry.woken > 0
 }
 
-// Retry has a pod tried again soon, and less soon each time until it is bound. It counts only for
-// pods on the list: no other count would be forgotten.
+// Retry has a pod tried soon, and less soon each time until it is bound. It counts only listed pods: no
+// other count would be forgotten.
 func (w *Requeuer) Retry(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,18 +236,18 @@ func (w *Requeuer) Retry(uid types.UID) {
 	}
 }
 
-// RetryAfter has a pod tried again after a while.
+// RetryAfter has a pod tried after a while.
 func (w *Requeuer) RetryAfter(uid types.UID, d time.Duration) { w.retries.AddAfter(retry{uid: uid}, d) }
 
-// Touch hears that the ledger has changed. It returns at once.
+// Touch hears of the ledger's changes. It returns at once.
 func (w *Requeuer) Touch(t ledger.Touched) {
 	if w.touchPods(t.Pods) || len(t.Volumes) > 0 || len(t.Nodes) > 0 {
 		w.next()
 	}
 }
 
-// touchPods marks the waiting pods among uids for the next look, and says whether there are any. A
-// claim that turns out to need no attachment, such as NFS, touches no volume.
+// touchPods marks waiting pods for the next look; false: none. A claim that turns out to need no
+// attachment, such as NFS, touches no volume.
 func (w *Requeuer) touchPods(uids []string) (some bool) {
 	if len(uids) == 0 {
 		return false
@@ -334,8 +327,8 @@ func (w *Requeuer) wakeUnbased(ctx context.Context) {
 	}
 }
 
-// restsFor is the length of the pause after a look, in lengths of the look: with very many waiting
-// pods, one look handles all changes meanwhile, and the scheduler is not kept from its work.
+// restsFor is the pause after a look, in lengths of the look: looks must not keep the scheduler from its
+// work.
 const restsFor = 9
 
 func rest(ctx context.Context, d time.Duration) {
@@ -345,8 +338,7 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake has a pod tried again at once, and woken again if it is not tried. Waking may call Gate, and
-// the attempt follows: wake makes its notes before.
+// Waking may call Gate, and the attempt follows: wake makes its notes before.
 func (w *Requeuer) wake(ctx context.Context, entry *waiting) {
 	w.mu.Lock()
 	if again := w.config.Retry; entry.woken < again.MaxTries {
@@ -358,7 +350,7 @@ func (w *Requeuer) wake(ctx context.Context, entry *waiting) {
 	w.config.Wake(ctx, entry.pod)
 }
 
-// Waiting is how many pods are on the list.
+// Waiting counts the listed pods.
 func (w *Requeuer) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,9 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// A volume is in use at a silent node. When the policy's time for such a node is over, the pod that
-// wants the volume elsewhere is woken, without any event. It is woken also after a change that is
-// no reason by itself.
+// The end of a silent node's time wakes the pod without any event.
 func TestTimeAloneWakesThePod(t *testing.T) {
 	for _, noise := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

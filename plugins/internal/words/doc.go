@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package words says the arbiter's verdicts as kube-scheduler says why a pod has no node, for the
-// plugin and the extender alike. It is pure.
+// Package words puts verdicts into kube-scheduler's words, for the plugin and the extender. It is pure.
 package words

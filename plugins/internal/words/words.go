@@ -12,10 +12,9 @@ import (
 	"github.com/moorage-dev/moorage/internal/rules"
 )
 
-// Node says why a node is refused, one message for each reason. kube-scheduler counts equal
-// messages over the nodes and writes "3 <message>": a message names the fault, and only another
-// node. evictable says whether fewer pods on the node could lift every reason: only then is
-// preemption worth a try. A verdict that allows has no messages.
+// Node says why a node is refused, one message per reason. kube-scheduler counts equal messages ("3
+// <message>"): a message names the fault, and only another node. evictable says whether fewer pods on the
+// node could lift every reason: only then is preemption worth a try. Allow has no messages.
 func Node(v rules.Verdict, n ledger.NodeName) (messages []string, evictable bool) {
 	if v.Allowed() {
 		return nil, false
@@ -28,15 +27,13 @@ func Node(v rules.Verdict, n ledger.NodeName) (messages []string, evictable bool
 	return messages, evictable
 }
 
-// Pod says why no node will do for a pod, one message for each reason. A verdict that allows has
-// none.
+// Pod says why no node will do, one message per reason. Allow has none.
 func Pod(v rules.Verdict) []string {
 	if v.Allowed() {
 		return nil
 	}
 	messages := make([]string, 0, len(v.Reasons))
 	for _, r := range v.Reasons {
-		// Several volumes may have the same message of a policy.
 		if m := r.OfPod(); !slices.Contains(messages, m) {
 			messages = append(messages, m)
 		}
@@ -44,8 +41,7 @@ func Pod(v rules.Verdict) []string {
 	return messages
 }
 
-// Grouped counts equal messages over nodes as kube-scheduler does:
-// "3 node(s) …, 1 node(s) …".
+// Grouped counts equal messages as kube-scheduler does: "3 node(s) …, 1 node(s) …".
 func Grouped(counts map[string]int) string {
 	grouped := make([]string, 0, len(counts))
 	for message, n := range counts {
@@ -55,8 +51,8 @@ func Grouped(counts map[string]int) string {
 	return strings.Join(grouped, ", ")
 }
 
-// Elsewhere says why nodes are refused unseen, since a volume is held at the holder: the part of v,
-// the verdict on any of them, that concerns the holder.
+// Elsewhere says why nodes are refused unseen: the part of v, the verdict on any of them, that concerns the
+// holder.
 func Elsewhere(v rules.Verdict, holder ledger.NodeName) []string {
 	var messages []string
 	for _, r := range v.Reasons {
@@ -67,8 +63,8 @@ func Elsewhere(v rules.Verdict, holder ledger.NodeName) []string {
 	return messages
 }
 
-// Waiting says why a pod is not tried, in the form of kube-scheduler's own message: for each node,
-// or for the pod when the nodes do not matter.
+// Waiting says why a pod is not tried, in kube-scheduler's form: for each node, or for the pod if the nodes
+// do not matter.
 func Waiting(a rules.Arbiter, s ledger.Snapshot, r rules.Request, now time.Time) string {
 	nodes, counts := 0, map[string]int{}
 	admissible := a.Admissible(s, r)

@@ -32,11 +32,10 @@ type flags struct {
 
 type driver struct {
 	latency time.Duration
-	// parallel is how many calls it carries out at a time; 0 is any number.
+	// 0 is any number.
 	parallel int
 }
 
-// NewCommand returns the bench-attach command.
 func NewCommand(s bench.Session) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -77,7 +76,6 @@ func (f *flags) write(from string) error {
 	return result.Page().Write(f.render, result.Render(r))
 }
 
-// before is the content of the file to add to.
 func (f *flags) before() (result.Result, error) {
 	switch {
 	case !f.add:
@@ -132,8 +130,7 @@ func (f *flags) measure(cmd *cobra.Command, s bench.Session) error {
 	return nil
 }
 
-// ownAttacher is the path of the moorage-attacher binary, from any folder; empty for the sandbox's
-// own attacher.
+// It is empty for the sandbox's own attacher.
 func (f *flags) ownAttacher() (string, error) {
 	if f.own == "" {
 		return "", nil

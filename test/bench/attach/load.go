@@ -22,11 +22,9 @@ import (
 
 const (
 	nodes = 10
-	// hands is how many requests of the load are under way at once.
 	hands = 64
 	// patience bounds unmeasured waits.
-	patience = 6 * time.Minute
-	// immediateClass binds claims before any use.
+	patience       = 6 * time.Minute
 	immediateClass = "disk-immediate"
 )
 
@@ -116,8 +114,7 @@ func (l load) detach(ctx context.Context) error {
 
 func (l load) detached() int { return l.volumes - len(l.View.Attachments()) }
 
-// until waits for a count to be complete, or for the deadline, which is no error. It returns how
-// far it came.
+// The deadline is no error; until returns how far the count came.
 func (l load) until(ctx context.Context, deadline time.Duration, count func() int) (int, error) {
 	limited, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()

@@ -17,7 +17,6 @@ import (
 
 const attacherUser = "system:serviceaccount:disk-system:csi-attacher"
 
-// half is the attach or the detach of a load.
 type half struct {
 	verb     string // of the load's requests
 	settled  string // verb and resource of a volume's final write
@@ -27,7 +26,6 @@ type half struct {
 	deadline time.Duration
 }
 
-// scenario is one run as the sandbox plays it, with its clean-up and its judge.
 func scenario(s setup, c result.Case, deadline time.Duration, into *result.Run) sandbox.Scenario {
 	latency := time.Duration(c.LatencySeconds * float64(time.Second))
 	return sandbox.Scenario{
@@ -48,8 +46,6 @@ func scenario(s setup, c result.Case, deadline time.Duration, into *result.Run) 
 	}
 }
 
-// measure makes the load, attach and detach, and fills in the measurements. With a driver that
-// takes no time it attaches once more, to show the cost.
 func measure(ctx context.Context, l load, deadline time.Duration, into *result.Run) error {
 	if err := l.provision(ctx); err != nil {
 		return err
@@ -87,7 +83,6 @@ func measure(ctx context.Context, l load, deadline time.Duration, into *result.R
 	return l.clean(ctx, into)
 }
 
-// clean ends the run quickly, for any attacher.
 func (l load) clean(ctx context.Context, into *result.Run) error {
 	if !l.stamped {
 		if err := l.Cluster.UseAttacher(ctx, true); err != nil {
@@ -139,14 +134,12 @@ func (l load) half(ctx context.Context, h half) (*result.Half, error) {
 	return out, nil
 }
 
-// moments of a half, by the API server's clock.
+// By the API server's clock.
 type moments struct {
-	// began is when the load's first request was received, asked when its last was answered, and
-	// settled when the last volume's final write was answered.
+	// The first request received, the last answered, and the last volume's final write answered.
 	began, asked, settled time.Time
 }
 
-// requests counts the attacher's writes in a window, and returns the moments.
 func (h half) requests(events []audit.Event, from, to time.Time, out *result.Half) (m moments) {
 	for _, e := range events {
 		if e.Received.Before(from) || e.Received.After(to) || e.Stage != "ResponseComplete" {
@@ -177,8 +170,6 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// calls counts the driver's calls since the load began, and fills in the last volume's first call
-// and the last answer.
 func (h half) calls(entries []diskapi.Entry, began time.Time, out *result.Half) {
 	first := map[string]bool{}
 	for _, e := range entries {

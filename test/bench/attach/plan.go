@@ -15,8 +15,7 @@ import (
 
 const (
 	stockName = "upstream"
-	// stockWorkers is how many calls external-attacher has under way at most, by its defaults. A
-	// higher limit of the driver changes nothing for it.
+	// This is external-attacher's default. A higher driver limit changes nothing for it.
 	stockWorkers = 10
 )
 
@@ -40,8 +39,7 @@ func setupOf(c result.Case) setup {
 	return all[slices.IndexFunc(all, func(s setup) bool { return s.name == c.Setup })]
 }
 
-// plan lists the measurements in order: the attachers take turns with each load, and share the
-// machine's other load.
+// The attachers take turns with each load, and share the machine's other load.
 func (f *flags) plan() ([]result.Case, error) {
 	drivers, err := f.parseDrivers()
 	if err != nil {
@@ -86,7 +84,6 @@ func (f *flags) measures(name string, d driver, first bool) bool {
 	return first || !f.cut
 }
 
-// parseDrivers reads --driver: a time, or time/number.
 func (f *flags) parseDrivers() ([]driver, error) {
 	var list []driver
 	for _, text := range f.drivers {
@@ -106,7 +103,6 @@ func (f *flags) parseDrivers() ([]driver, error) {
 	return list, nil
 }
 
-// commandLine repeats the measurement.
 func (f *flags) commandLine() string {
 	var volumes []string
 	for _, n := range f.volumes {

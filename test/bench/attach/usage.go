@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// processes are the processes that an attach goes through.
 func processes() []string {
 	return []string{sandbox.Attacher, sandbox.APIServer, sandbox.Etcd, sandbox.ControllerManager, sandbox.DiskService}
 }

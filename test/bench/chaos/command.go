@@ -17,19 +17,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Subject is a scenario that can run for long enough to be counted, and its command.
 type Subject struct {
-	// Command is the name of the command, Short and Long its help.
 	Command, Short, Long string
-	// Results is the file of the results.
-	Results string
-	// Scenario makes the scenario, with so many repetitions if it has a number of them.
-	Scenario func(repeat int) sandbox.Scenario
-	// Repeat is the default number of repetitions; 0: it has none. RepeatFlag is the name of the
-	// flag for it, and RepeatHelp its help.
+	Results              string
+	Scenario             func(repeat int) sandbox.Scenario
+	// Repeat is the default number; 0: the scenario has none.
 	Repeat                 int
 	RepeatFlag, RepeatHelp string
-	// Disks says that it can be run with lenient disks, Node without moorage-node.
+	// Disks permits lenient disks, Node a run without moorage-node.
 	Disks, Node bool
 }
 
@@ -42,7 +37,6 @@ type flags struct {
 	out, render, from    string
 }
 
-// NewCommand returns the command that runs a scenario and keeps its outcome.
 func NewCommand(s bench.Session, subject Subject) *cobra.Command {
 	f := flags{subject: subject}
 	cmd := &cobra.Command{
@@ -111,7 +105,6 @@ func (f *flags) run(ctx context.Context, s bench.Session, scenario sandbox.Scena
 	return nil
 }
 
-// command is the command line without the flags that don't change the run.
 func (f *flags) command(mode sandbox.Mode) string {
 	line := fmt.Sprintf("moorage-sandbox %s --mode=%s --seed=%d", f.subject.Command, mode, f.seed)
 	if f.repeat != 0 {
@@ -126,7 +119,6 @@ func (f *flags) command(mode sandbox.Mode) string {
 	return line
 }
 
-// variant is the scenario in the variant that the flags choose.
 func (f *flags) variant(scenario sandbox.Scenario) sandbox.Scenario {
 	shape := scenario.Shape
 	scenario.Shape = func(s *sandbox.Shape) {
@@ -139,7 +131,6 @@ func (f *flags) variant(scenario sandbox.Scenario) sandbox.Scenario {
 	return scenario
 }
 
-// keep stores a run beside the runs of other modes, and shows them.
 func (f *flags) keep(run result.Run) error {
 	var all result.Result
 	if f.out != "" {

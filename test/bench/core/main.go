@@ -25,16 +25,14 @@ func main() {
 	}
 }
 
-// packages are the pure core, and its feeder: BenchmarkStart takes in a cluster of 5,000 nodes and
-// 100,000 attachments.
+// BenchmarkStart takes in a cluster of 5,000 nodes and 100,000 attachments.
 func packages() []string {
 	return []string{"./internal/ledger", "./internal/rules", "./internal/watch"}
 }
 
 func slopeSizes() []int { return []int{1_000, 5_000, 15_000} }
 
-// commands are the calls of `go test`, in order. Each size of the slope has its own process, since
-// the reported peak of memory is the process's; the rest shares one.
+// Each size of the slope has its own process: the memory peak is the process's.
 func commands(slope bool, pattern, duration string, count int) [][]string {
 	test := func(pattern, duration string, args ...string) []string {
 		command := []string{"go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-benchtime", duration, fmt.Sprintf("-count=%d", count), "-timeout", "0"}

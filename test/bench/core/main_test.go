@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// The slope's sizes have processes of their own, and are no part of the rest.
 func TestCommands(t *testing.T) {
 	rest := commands(false, ".", "1s", 2)
 	if len(rest) != 1 || !slices.Contains(rest[0], "-skip") || !slices.Contains(rest[0], "-count=2") || !slices.Contains(rest[0], "./internal/ledger") {

@@ -27,7 +27,6 @@ type flags struct {
 	out, render, from string
 }
 
-// NewCommand returns the bench-node command.
 func NewCommand(s bench.Session) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{

@@ -13,19 +13,15 @@ import (
 )
 
 const (
-	driver = "disk.example.com"
-	// recordName is the name of kubelets' records.
+	driver     = "disk.example.com"
 	recordName = "vol_data.json"
 )
 
-// kubelet is a folder as a kubelet leaves it, with its mounts.
 type kubelet struct {
 	root   string
 	mounts *mounts
 }
 
-// newKubelet makes the folder of a kubelet with so many pods, and volumes in them, in turn. Each
-// pod has its service account's token mounted.
 func newKubelet(root string, m *mounts, pods, volumes int) (*kubelet, error) {
 	k := &kubelet{root: root, mounts: m}
 	if err := errors.Join(os.MkdirAll(filepath.Join(root, "pods"), 0o750), m.share(root)); err != nil {
@@ -55,7 +51,6 @@ func persistentVolume(volume int) string {
 	return fmt.Sprintf("pvc-0a7bd1f2-55f8-4c0f-9d1e-%012d", volume)
 }
 
-// staged is where a volume is staged, and published where a pod has it.
 func (k *kubelet) staged(volume int) string {
 	return filepath.Join(k.root, nodemounts.StagingPath(driver, handle(volume)))
 }
@@ -93,7 +88,7 @@ func (k *kubelet) unmount(volume, pod int) error {
 	return nil
 }
 
-// record writes a record, as kubelets do before they call the driver.
+// Kubelets write the record before they call the driver.
 func (k *kubelet) record(folder string, fields map[string]string) error {
 	text, err := json.Marshal(fields)
 	if err == nil {

@@ -23,11 +23,10 @@ import (
 )
 
 const (
-	account = "moorage-node"
-	user    = "system:serviceaccount:" + sandbox.MoorageNamespace + ":" + account
-	// patience bounds the waits: a report comes in seconds.
+	account  = "moorage-node"
+	user     = "system:serviceaccount:" + sandbox.MoorageNamespace + ":" + account
 	patience = 2 * time.Minute
-	// settles is the time after the first report: the aftermath of a start is not rest.
+	// The aftermath of a start is not rest.
 	settles = 15 * time.Second
 )
 
@@ -40,7 +39,6 @@ type load struct {
 
 type size struct{ volumes, pods int }
 
-// scenario is the measurement as the sandbox plays it, each case at a node of its own.
 func (l load) scenario(into *result.Result) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name:  "bench-node",
@@ -109,7 +107,6 @@ func (l load) measure(ctx context.Context, e *sandbox.Env, node string, c size) 
 	return run, err
 }
 
-// whole says whether a report names all volumes of a node, and no fault.
 func whole(s v1alpha1.NodeMountReportStatus, c size) error {
 	published := 0
 	for _, v := range s.Volumes {
@@ -168,7 +165,6 @@ func (l load) measureChanges(ctx context.Context, e *sandbox.Env, p *process, k 
 	return c, err
 }
 
-// names says whether a report names a volume that is mounted in a pod, or does not.
 func names(s v1alpha1.NodeMountReportStatus, handle string, there bool) error {
 	for _, v := range s.Volumes {
 		if v.Handle != handle {
@@ -185,7 +181,6 @@ func names(s v1alpha1.NodeMountReportStatus, handle string, there bool) error {
 	return nil
 }
 
-// using is the processor time of the process meanwhile, in seconds.
 func (p *process) using(meanwhile func() error) (float64, error) {
 	before, err := bench.ProcessSeconds(p.pid())
 	if err != nil {
@@ -198,7 +193,6 @@ func (p *process) using(meanwhile func() error) (float64, error) {
 	return after - before, err
 }
 
-// requests counts moorage-node's requests that were received from a moment on.
 func requests(e *sandbox.Env, from time.Time) (result.Requests, error) {
 	events, err := e.Audit.Read()
 	if err != nil {
@@ -224,8 +218,7 @@ func count(events []audit.Event, from time.Time) (r result.Requests) {
 	return r
 }
 
-// writeKubeconfig writes the kubeconfig of a node's moorage-node: with a token for the Node, as the
-// API server makes it for a pod there.
+// With a token for the Node, as the API server makes it for a pod there.
 func writeKubeconfig(ctx context.Context, e *sandbox.Env, node, path string) error {
 	token, err := e.Cluster.NodeToken(ctx, node)
 	if err != nil {
@@ -238,7 +231,7 @@ func writeKubeconfig(ctx context.Context, e *sandbox.Env, node, path string) err
 	return sandbox.WriteKubeconfig(path, config.Host, config.CAData, token)
 }
 
-// told follows a node's reports. It is for serial use.
+// told is for serial use.
 type told struct{ watch watch.Interface }
 
 func newTold(ctx context.Context, e *sandbox.Env, node string) (*told, error) {
@@ -253,7 +246,6 @@ func newTold(ctx context.Context, e *sandbox.Env, node string) (*told, error) {
 	return &told{w}, nil
 }
 
-// until waits until a new report of the node passes check.
 func (t *told) until(ctx context.Context, check func(v1alpha1.NodeMountReportStatus) error) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()

@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// Requests of others, requests that were answered before, and answers under way do not count.
 func TestCount(t *testing.T) {
 	now := time.Unix(1000, 0)
 	event := func(verb string) audit.Event {
@@ -72,7 +71,6 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// moorage-node can read the records. Nothing is mounted here.
 func TestRecords(t *testing.T) {
 	k := &kubelet{root: t.TempDir()}
 	for _, folder := range []string{filepath.Dir(k.staged(7)), filepath.Dir(k.published(7, 3))} {

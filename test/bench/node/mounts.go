@@ -10,19 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounts is a mount namespace with all mounts; the measured process starts in it. It is for serial
-// use.
+// The measured process starts in this mount namespace. For serial use.
 type mounts struct {
 	do chan func()
 }
 
-// newMounts makes a namespace with the machine's mounts, and keeps its own mounts from the machine.
-// It ends with its thread and the processes that the thread started.
+// It ends with its thread and the thread's processes.
 func newMounts() (*mounts, error) {
 	m := &mounts{do: make(chan func())}
 	made := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
 		err := unix.Unshare(unix.CLONE_NEWNS)
 		if err == nil {
 			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
@@ -47,8 +45,7 @@ func (m *mounts) in(f func() error) error {
 	return <-result
 }
 
-// share makes a folder a mount that shows others' mounts, like a container's mount of the kubelet's
-// folder.
+// Like a container's mount of the kubelet's folder.
 func (m *mounts) share(folder string) error {
 	return m.in(func() error {
 		err := unix.Mount(folder, folder, "", unix.MS_BIND, "")
@@ -59,7 +56,6 @@ func (m *mounts) share(folder string) error {
 	})
 }
 
-// tmpfs mounts a file system of its own.
 func (m *mounts) tmpfs(path string) error {
 	return m.mountAt(path, func() error { return unix.Mount("disk", path, "tmpfs", 0, "size=64k") })
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// probeEvery is the chart's: two probes, each so often.
+	// The chart has two probes with this interval.
 	probeEvery = 10 * time.Second
-	// scrapeEvery is the chart's ServiceMonitor's: each third of the probes' ticks.
+	// The chart's ServiceMonitor scrapes at each third probe tick.
 	scrapeEvery = 3
 )
 
@@ -28,7 +28,6 @@ type process struct {
 	ended  chan error
 }
 
-// startProcess starts the binary where the mounts are, as the chart does.
 func startProcess(m *mounts, binary, kubeconfig, root, log string) (*process, error) {
 	listen, err := freeAddress()
 	if err != nil {
@@ -60,7 +59,6 @@ func freeAddress() (string, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// stop ends the process, which must succeed.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end moorage-node: %w", err)
@@ -76,7 +74,6 @@ func (p *process) stop() error {
 	}
 }
 
-// rests lets a time pass, with probes and scrapes.
 func (p *process) rests(ctx context.Context, rest time.Duration) error {
 	over := time.NewTimer(rest)
 	defer over.Stop()
@@ -102,7 +99,7 @@ func (p *process) rests(ctx context.Context, rest time.Duration) error {
 	}
 }
 
-// get asks as a kubelet does: with a connection for each request.
+// As a kubelet: a connection per request.
 func (p *process) get(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeEvery)
 	defer cancel()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package origin has the origin of a measurement: sources and machine. It reads the running
-// binary's build information, git and /proc, and writes nothing.
+// Package origin has a measurement's sources and machine, from build information, git and /proc.
 package origin
 
 import (
@@ -16,19 +15,16 @@ import (
 	"strings"
 )
 
-// Source is the measured sources.
 type Source struct {
-	// Commit of the sources; "unknown" if it can't be found.
+	// Commit is "unknown" if it can't be found.
 	Commit string `json:"commit"`
 	// Modified says that the work tree differed from the commit.
-	Modified bool `json:"modified,omitempty"`
-	// Go is the compiler's version.
-	Go string `json:"go"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
 }
 
 const unknown = "unknown"
 
-// Machine is the measuring machine.
 type Machine struct {
 	Cores       int    `json:"cores"`
 	MemoryBytes int64  `json:"memoryBytes"`
@@ -36,7 +32,6 @@ type Machine struct {
 	Platform    string `json:"platform"`
 }
 
-// OfBinary reads the commit that the Go toolchain wrote into this binary.
 func OfBinary() Source {
 	s := Source{Commit: unknown, Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
@@ -54,8 +49,7 @@ func OfBinary() Source {
 	return s
 }
 
-// OfBinaryOrTree is OfBinary, or, where the toolchain did not record a commit (-buildvcs=false),
-// OfTree of the current folder.
+// OfBinaryOrTree falls back to the current folder if no commit was recorded (-buildvcs=false).
 func OfBinaryOrTree(ctx context.Context) Source {
 	s := OfBinary()
 	if s.Commit != unknown {
@@ -67,7 +61,6 @@ func OfBinaryOrTree(ctx context.Context) Source {
 	return s
 }
 
-// OfTree asks git for the commit of a work tree.
 func OfTree(ctx context.Context, dir string) (Source, error) {
 	s := Source{Go: runtime.Version()}
 	head, err := git(ctx, dir, "rev-parse", "HEAD")
@@ -92,7 +85,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// ThisMachine describes the machine; fields that /proc lacks stay zero.
+// ThisMachine leaves fields zero that /proc lacks.
 func ThisMachine() Machine {
 	m := Machine{Cores: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if kib, err := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 10, 64); err == nil {
@@ -102,7 +95,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// field reads the first "key: value" line of a file; empty if there is none.
+// It is empty without such a line.
 func field(file, key string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -119,7 +112,6 @@ func field(file, key string) string {
 	return ""
 }
 
-// String names commit and compiler.
 func (s Source) String() string {
 	commit := s.Commit
 	if len(commit) > 12 {
@@ -131,7 +123,6 @@ func (s Source) String() string {
 	return "commit " + commit + ", " + s.Go
 }
 
-// String names cores, memory and processor.
 func (m Machine) String() string {
 	out := fmt.Sprintf("%d cores, %.0f GiB, %s", m.Cores, float64(m.MemoryBytes)/(1<<30), m.Platform)
 	if m.CPU != "" {

@@ -13,16 +13,13 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scale/result"
 )
 
-// bystanderEvery is the pace of the bystanders, a part of the load.
 const bystanderEvery = 500 * time.Millisecond
 
-// bystanderVolumes is how many volumes bystanders have, each used once; when they run out, no more
-// bystanders come.
+// Each volume is used once; then no more bystanders come.
 const bystanderVolumes = 1000
 
 func bystanderName(i int) string { return fmt.Sprintf("%s%04d", bystanderPrefix, i) }
 
-// bystanders are pods with a volume each that come one after the other, and go once they run.
 type bystanders struct {
 	maker *maker
 
@@ -31,14 +28,13 @@ type bystanders struct {
 	life map[string]*life
 }
 
-// life is when a bystander was created and first seen at each stage.
 type life struct{ created, bound, attached, ran time.Time }
 
 func newBystanders(m *maker) *bystanders {
 	return &bystanders{maker: m, life: map[string]*life{}}
 }
 
-// take is the next bystander's name; false: there is no volume left.
+// It returns false if no volume is left.
 func (b *bystanders) take() (string, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,8 +45,7 @@ func (b *bystanders) take() (string, bool) {
 	return bystanderName(b.next - 1), true
 }
 
-// begin makes bystanders until the returned function is called. That function waits, at most for
-// patience, until the present bystanders run, and returns how long each took.
+// The returned function ends it, waits at most patience for present bystanders, and returns their times.
 func (b *bystanders) begin(ctx context.Context) (end func(patience time.Duration) (result.Bystanders, error)) {
 	life, stop := context.WithCancel(ctx)
 	b.mu.Lock()
@@ -93,7 +88,6 @@ func (b *bystanders) come(ctx context.Context) error {
 	}
 }
 
-// first notes the first sight of a bystander's stage, and says whether it was now.
 func (b *bystanders) first(name string, moment func(*life) *time.Time, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,8 +99,6 @@ func (b *bystanders) first(name string, moment func(*life) *time.Time, now time.
 	return true
 }
 
-// bound takes in that a bystander has a node, attached that its volume, which has its name, is
-// there.
 func (b *bystanders) bound(name string, now time.Time) {
 	b.first(name, func(l *life) *time.Time { return &l.bound }, now)
 }
@@ -115,14 +107,12 @@ func (b *bystanders) attached(name string, now time.Time) {
 	b.first(name, func(l *life) *time.Time { return &l.attached }, now)
 }
 
-// runs takes in that a bystander runs: it has done its part, and goes.
 func (b *bystanders) runs(ctx context.Context, name string, now time.Time) {
 	if b.first(name, func(l *life) *time.Time { return &l.ran }, now) {
 		go func() { _ = b.maker.kube.CoreV1().Pods(bystanderNamespace).Delete(ctx, name, metav1.DeleteOptions{}) }()
 	}
 }
 
-// wait returns how long bystanders took, once all of them run.
 func (b *bystanders) wait(ctx context.Context, patience time.Duration, first, last int) (result.Bystanders, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()

@@ -31,7 +31,6 @@ type flags struct {
 	results     string
 }
 
-// NewCommand returns the bench-scale command.
 func NewCommand(s bench.Session) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -74,8 +73,7 @@ func (f *flags) write(folder string) error {
 	return result.Page().Write(f.render, text)
 }
 
-// plans lists the measurements in order: the modes take turns, and the first mode changes each
-// time.
+// The modes take turns, and the first mode changes each time.
 func (f *flags) plans() ([]plan, error) {
 	base := f.plan
 	switch f.attacher {

@@ -17,8 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scale/result"
 )
 
-// draining empties a tenth of the nodes, a tenth of them at a time: it cordons them, evicts their
-// pods, and goes on to the next when these run elsewhere.
 func (r *run) draining(ctx context.Context) error {
 	nodes := r.inZone(drainZone)
 	nodes = nodes[:min(len(nodes), max(1, r.nodes/10))]
@@ -67,7 +65,6 @@ func (r *run) draining(ctx context.Context) error {
 	return each(ctx, len(nodes), func(i int) error { return r.cordon(ctx, nodes[i], false) })
 }
 
-// empty drains a node, and returns for how many seconds each of its workloads did not run.
 func (r *run) empty(ctx context.Context, node string) (away []float64, volumes int, err error) {
 	if err := r.cordon(ctx, node, true); err != nil {
 		return nil, 0, err

@@ -13,14 +13,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/audit"
 )
 
-// loadUser is the sandbox's administrator: it makes the load.
 const loadUser = "sandbox-admin"
 
-// meter counts writes by the audit log, phase by phase. It is safe for parallel use.
+// meter counts writes by the audit log, per phase. It is safe for parallel use.
 type meter struct {
-	log *audit.Reader
-	// controller is the user of the measured controller, and foreign says whether an object is a
-	// bystander's.
+	log        *audit.Reader
 	controller string
 	foreign    func(*audit.Object) bool
 
@@ -35,7 +32,6 @@ func newMeter(log *audit.Reader, controller string, foreign func(*audit.Object) 
 
 func newWindow() window { return window{times: map[string]int{}} }
 
-// countAll says whether bystanders' writes count.
 func (m *meter) countAll(all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,13 +41,11 @@ func (m *meter) countAll(all bool) {
 type window struct {
 	writes []audit.Event
 	times  map[string]int // the controller's successful writes, by target
-	// last is when the API server answered the controller's last write but events, and created when
-	// it received its first VolumeAttachment.
+	// last ignores events; created is the receipt of the first VolumeAttachment.
 	last, created time.Time
 	refused       int
 }
 
-// begin starts a phase: earlier entries are left out.
 func (m *meter) begin() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +56,6 @@ func (m *meter) begin() error {
 	return nil
 }
 
-// read takes in the new entries of the log.
 func (m *meter) read() error {
 	events, err := m.log.Next()
 	if err != nil {
@@ -89,7 +82,7 @@ func (m *meter) see(e audit.Event) {
 		return
 	}
 	path := e.Object.Path()
-	// Events are kept back to a rate of their own, and trail behind.
+	// Events have a rate of their own, and trail behind.
 	if path != "events" && e.Finished.After(m.last) {
 		m.last = e.Finished
 	}
@@ -106,7 +99,6 @@ func (m *meter) see(e audit.Event) {
 	}
 }
 
-// moments are the controller's first VolumeAttachment of the phase, and its last write.
 func (m *meter) moments() (created, last time.Time, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

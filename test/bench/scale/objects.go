@@ -21,20 +21,16 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// The namespaces of the load. A volume has its claim's name, in either.
 const (
 	workloadNamespace  = "workloads"
 	bystanderNamespace = "bystanders"
 	bystanderPrefix    = "bystander-"
 )
 
-// isBystander says whether a volume, claim or pod is a bystander's, by its name.
 func isBystander(name string) bool { return strings.HasPrefix(name, bystanderPrefix) }
 
-// abreast is how many objects the load makes at a time.
 const abreast = 40
 
-// each calls do for 0 to n-1, so many at a time, and returns the first error.
 func each(ctx context.Context, n int, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -60,16 +56,14 @@ func each(ctx context.Context, n int, do func(i int) error) error {
 	return context.Cause(ctx)
 }
 
-// maker makes the load's objects. It is safe for parallel use.
 type maker struct {
-	kube kubernetes.Interface
-	disk client.Client
-	// enforced: namespaces are Moorage's.
+	kube     kubernetes.Interface
+	disk     client.Client
 	enforced bool
 
 	mu      sync.Mutex
 	volumes map[string]hollow.Volume // by claim
-	holds   map[string]bool          // names of the bystanders' VolumeHolds; nil: not computed
+	holds   map[string]bool          // nil: not computed
 }
 
 func (m *maker) resolve(_, claim string) (hollow.Volume, bool) {
@@ -79,8 +73,7 @@ func (m *maker) resolve(_, claim string) (hollow.Volume, bool) {
 	return v, ok
 }
 
-// namespace makes a namespace, with its service account, which kube-controller-manager may have
-// made in between.
+// The service account may exist: kube-controller-manager makes it, too.
 func (m *maker) namespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if m.enforced {
@@ -96,7 +89,6 @@ func (m *maker) namespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// volume makes a disk, and a PersistentVolume and a claim that are bound to each other.
 func (m *maker) volume(ctx context.Context, namespace, name string) error {
 	disk, err := m.disk.Do(ctx, diskapi.Request{Call: diskapi.CreateVolume, Args: diskapi.Args{Name: name}})
 	if err == nil && disk.Volume == "" {
@@ -113,13 +105,13 @@ func (m *maker) volume(ctx context.Context, namespace, name string) error {
 	return m.bind(ctx, namespace, name, disk.Volume)
 }
 
-// bind makes a claim and a PersistentVolume, and binds them in place of kube-controller-manager,
-// which binds singly. If that was first, it is as good.
+// It binds instead of kube-controller-manager, since the latter binds singly. An earlier binding by that
+// controller is as good.
 func (m *maker) bind(ctx context.Context, namespace, name, handle string) error {
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	claims, volumes := m.kube.CoreV1().PersistentVolumeClaims(namespace), m.kube.CoreV1().PersistentVolumes()
-	// The claim is bound only once the PersistentVolume exists: before, it would be lost.
+	// Before the PersistentVolume exists the claim would be lost.
 	claim, err := claims.Create(ctx, &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
@@ -157,7 +149,6 @@ func (m *maker) bind(ctx context.Context, namespace, name, handle string) error 
 	return nil
 }
 
-// pod makes a pod with claims, at the named node if any.
 func (m *maker) pod(ctx context.Context, namespace, name, node string, labels map[string]string, claims []string) error {
 	pod := sandbox.Pod(name, claims...)
 	pod.Labels, pod.Spec.NodeName = labels, node
@@ -215,7 +206,6 @@ func (w *workloads) run(ctx context.Context) {
 	}
 }
 
-// failure is the reason why a pod was not made anew.
 func (w *workloads) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

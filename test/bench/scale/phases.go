@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// processes are the processes with reported memory.
 func processes() []string {
 	return []string{
 		sandbox.APIServer, sandbox.Etcd, sandbox.ControllerManager, sandbox.Scheduler, sandbox.MoorageController,
@@ -34,7 +33,6 @@ func (r *run) pids() map[string]int {
 	return out
 }
 
-// use measures the use of processes until the returned function is called.
 func (r *run) use() (func() (result.Use, error), error) {
 	spent, err := bench.MeterCPU(r.cluster)
 	if err != nil {
@@ -69,7 +67,6 @@ func (r *run) resting(ctx context.Context) error {
 	return err
 }
 
-// pass lets time pass, which is part of the load.
 func pass(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -94,8 +91,7 @@ func (r *run) inQuiet(ctx context.Context) error {
 	return err
 }
 
-// starting measures a controller that is started with all objects there, while a pod waits at its
-// node for its volume.
+// A pod waits at its node for its volume meanwhile.
 func (r *run) starting(ctx context.Context) error {
 	process, leaseNamespace, _ := r.controller()
 	if err := r.cluster.Terminate(ctx, process, time.Minute); err != nil {
@@ -166,5 +162,4 @@ func (r *run) starting(ctx context.Context) error {
 	return errors.Join(err, r.kube.CoreV1().Pods(startNamespace).Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// startNamespace has the pod that waits for the controller's start.
 const startNamespace = bystanderNamespace

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// zones is how many zones a cluster's nodes are spread over.
 const zones = 3
 
 type plan struct {
@@ -22,7 +21,6 @@ type plan struct {
 	skipStorm, skipDrain, skipChange bool
 }
 
-// slots leaves each node room for twice its volumes.
 func (p plan) slots() int { return 2 * p.perNode }
 
 func (p plan) validate() error {
@@ -39,7 +37,6 @@ func (p plan) validate() error {
 	return nil
 }
 
-// maxPods is how many pods a hollow node takes.
 const maxPods = 250
 
 func (p plan) workloads() int { return p.nodes * p.perNode / p.perPod }
@@ -55,7 +52,7 @@ func (p plan) load() result.Load {
 	}
 }
 
-// nodeName and zoneOf belong to the i-th node, counted from 0.
+// Nodes are counted from 0.
 func nodeName(i int) string { return fmt.Sprintf("hollow-%04d", i) }
 
 func zoneOf(i int) int { return i % zones }
@@ -70,14 +67,13 @@ func (p plan) inZone(zone int) []string {
 	return out
 }
 
-// The zones of the phases: a storm, the drain, and the storm with a change of leader.
+// A storm, the drain, and the storm with a change of leader.
 const (
 	stormZone = iota
 	changeZone
 	drainZone
 )
 
-// controller is the process that attaches, and the holder of its Lease.
 func (p plan) controller() (process, leaseNamespace, user string) {
 	if p.mode == sandbox.Standalone {
 		return sandbox.MoorageController, sandbox.MoorageNamespace, "system:serviceaccount:moorage-system:moorage-controller"

@@ -38,7 +38,7 @@ type run struct {
 	into      *result.Run
 }
 
-// measure carries a plan out. The result has the measurements before a failure.
+// The result has the measurements before a failure.
 func measure(ctx context.Context, p plan, options sandbox.Options, log func(string, ...any)) (out result.Run) {
 	out = result.Run{Mode: string(p.mode), Load: p.load()}
 	r := &run{plan: p, log: log, into: &out}
@@ -121,7 +121,6 @@ func (r *run) prepare(ctx context.Context) (err error) {
 
 const fewLines = 20
 
-// few is the run's log for frequent messages: the first lines of it.
 func (r *run) few() func(string, ...any) {
 	var said atomic.Int32
 	return func(format string, args ...any) {
@@ -157,7 +156,6 @@ func (r *run) foreignHolds() map[string]bool {
 	return r.maker.holds
 }
 
-// build makes nodes, volumes and pods, and waits until all pods run.
 func (r *run) build(ctx context.Context) error {
 	for _, name := range []string{workloadNamespace, bystanderNamespace} {
 		if err := r.maker.namespace(ctx, name); err != nil {
@@ -208,16 +206,13 @@ func (r *run) build(ctx context.Context) error {
 	return err
 }
 
-// await is the function await with the plan's patience.
 func (r *run) await(ctx context.Context, what string, check func() error) error {
 	return await(ctx, r.cluster, r.patience, what, check)
 }
 
-// calm is how long a quiet controller must write nothing.
+// A quiet controller writes nothing for this time.
 const calm = 5 * time.Second
 
-// untilQuiet waits until the controller has written nothing for a while, and returns its last
-// write.
 func (r *run) untilQuiet(ctx context.Context) (last time.Time, err error) {
 	from := time.Now()
 	err = r.await(ctx, "the controller is quiet", func() error {
@@ -256,7 +251,6 @@ func (r *run) zoneSet(zone int) map[string]bool {
 	return set
 }
 
-// outOfService is the taint for a node with a switched-off machine.
 func outOfService() corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scale/result"
 )
 
-// isController says whether a user, as writes name it, is the controller.
 func (r *run) isController(user string) bool {
 	_, _, controller := r.controller()
 	return "system:serviceaccount:"+user == controller || user == controller
@@ -28,9 +27,8 @@ type stormed struct {
 	began, killed      time.Time
 }
 
-// storm switches a zone off, taints its nodes out of service when all are not ready, and measures
-// until all their volumes and pods are elsewhere. With kill it kills the controller halfway. Then
-// the zone comes back.
+// storm switches a zone off, taints its nodes and measures until all is elsewhere. With kill the controller
+// dies halfway.
 func (r *run) storm(ctx context.Context, zone int, kill bool, into **result.Storm) error {
 	nodes := r.inZone(zone)
 	s := &stormed{dead: r.zoneSet(zone)}
@@ -75,7 +73,6 @@ func (r *run) storm(ctx context.Context, zone int, kill bool, into **result.Stor
 	return r.comeBack(ctx, nodes)
 }
 
-// tell writes the outcome of a storm into the result, once the controller is quiet.
 func (r *run) tell(ctx context.Context, s *stormed, out *result.Storm) error {
 	last, err := r.untilQuiet(ctx)
 	if err != nil {
@@ -107,7 +104,6 @@ func latest(times []time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// killHalfway kills the controller when half of the volumes are elsewhere, and starts it again.
 func (r *run) killHalfway(ctx context.Context, s *stormed) error {
 	if err := r.await(ctx, "half of the volumes are attached elsewhere", func() error {
 		if n := len(r.watcher.elsewhere(r.watcher.attached, s.volumes, s.dead)); 2*n < len(s.volumes) {
@@ -125,7 +121,6 @@ func (r *run) killHalfway(ctx context.Context, s *stormed) error {
 	return r.cluster.StartAgain(process)
 }
 
-// awaitElsewhere waits until all volumes and pods of the dead nodes are attached and run elsewhere.
 func (r *run) awaitElsewhere(ctx context.Context, s *stormed) error {
 	return r.await(ctx, "all volumes are attached, and all pods run, elsewhere", func() error {
 		volumes := len(r.watcher.elsewhere(r.watcher.attached, s.volumes, s.dead))
@@ -137,7 +132,6 @@ func (r *run) awaitElsewhere(ctx context.Context, s *stormed) error {
 	})
 }
 
-// awaitReady waits until nodes are all Ready, or none of them is.
 func (r *run) awaitReady(ctx context.Context, nodes []string, want bool) error {
 	return r.await(ctx, fmt.Sprintf("nodes are Ready: %t", want), func() error {
 		_, ready := r.watcher.counts(nodes)

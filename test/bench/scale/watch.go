@@ -18,7 +18,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// workloadLabel names a pod's workload; bystanderLabel marks bystanders.
 const (
 	workloadLabel  = "bench.moorage.dev/workload"
 	bystanderLabel = "bench.moorage.dev/bystander"
@@ -30,12 +29,9 @@ type place struct {
 	since time.Time
 }
 
-// watcher knows where volumes are attached and where workloads run, as a watch shows it. It feeds
-// the hollow nodes. Its methods are safe for parallel use.
+// watcher knows places from a watch, and feeds the hollow nodes. It is safe for parallel use.
 type watcher struct {
-	fleet *hollow.Fleet
-	// replace is told of a workload when its pod is gone; bound, attached and ran of a bystander
-	// when it has a node, its attached volume, and runs.
+	fleet                   *hollow.Fleet
 	replace                 func(workload string)
 	bound, attachedFor, ran func(bystander string, at time.Time)
 
@@ -43,8 +39,7 @@ type watcher struct {
 	attached map[string]place // by PersistentVolume
 	running  map[string]place // by workload
 	ready    map[string]bool  // nodes
-	// attachments are the names of all bystanders' VolumeAttachments so far.
-	foreign map[string]bool
+	foreign  map[string]bool
 }
 
 func newWatcher(fleet *hollow.Fleet) *watcher {
@@ -56,7 +51,7 @@ func newWatcher(fleet *hollow.Fleet) *watcher {
 
 func nobody(string, time.Time) {}
 
-// start watches until ctx ends, and returns once it has seen all objects.
+// start returns once it has seen all objects.
 func (w *watcher) start(ctx context.Context, kube kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	synced := []cache.InformerSynced{}
@@ -78,7 +73,6 @@ func (w *watcher) start(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-// handle calls see for each present object, and lose for each deleted one.
 func handle[T any](see, lose func(*T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { see(o.(*T)) },
@@ -170,7 +164,6 @@ func (w *watcher) loseAttachment(a *storagev1.VolumeAttachment) {
 	}
 }
 
-// at lists the keys of a map with a place at one of the nodes.
 func at(of map[string]place, nodes map[string]bool) []string {
 	var out []string
 	for name, is := range of {
@@ -181,7 +174,6 @@ func at(of map[string]place, nodes map[string]bool) []string {
 	return out
 }
 
-// affected lists the volumes and the workloads at nodes, without bystanders'.
 func (w *watcher) affected(nodes map[string]bool) (volumes, workloads []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,7 +185,6 @@ func (w *watcher) affected(nodes map[string]bool) (volumes, workloads []string) 
 	return volumes, at(w.running, nodes)
 }
 
-// elsewhere says since when each of names is at a node outside nodes.
 func (w *watcher) elsewhere(of map[string]place, names []string, nodes map[string]bool) []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,14 +197,13 @@ func (w *watcher) elsewhere(of map[string]place, names []string, nodes map[strin
 	return out
 }
 
-// since is when a volume was attached at its place; zero: it is not.
+// It is zero if the volume is not attached there.
 func (w *watcher) since(volume string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.attached[volume].since
 }
 
-// counts is how many workloads run, and how many of the nodes are ready.
 func (w *watcher) counts(nodes []string) (running, ready int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,12 +228,10 @@ func (w *watcher) where(workload string) (place, bool) {
 	return is, ok
 }
 
-// look is how often a condition on many objects is looked at. The results are times of the watch's
-// events: a later look changes no number.
+// Results are times of the watch's events: a later look changes no number.
 const look = 100 * time.Millisecond
 
-// await returns once check returns nil, or, with its last error, when time is up or a component of
-// the cluster dies.
+// await fails when time is up or a component of the cluster dies.
 func await(ctx context.Context, c *sandbox.Cluster, patience time.Duration, what string, check func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()

@@ -17,14 +17,13 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// bench are the binaries, in a folder for all output.
 type bench struct {
 	dir      string
 	profiles string
 	timeout  time.Duration
 }
 
-// build builds etcd, which the benchmark looks for in PATH, and the benchmark.
+// The benchmark looks for etcd in PATH.
 func build(ctx context.Context, o options) (*bench, error) {
 	dir, err := os.MkdirTemp("", "bench-scheduler-")
 	if err != nil {
@@ -49,7 +48,6 @@ func build(ctx context.Context, o options) (*bench, error) {
 	return b, nil
 }
 
-// run runs one workload with one profile. A failure is in the result's Failure.
 func (b *bench) run(ctx context.Context, wanted result.Run) result.Run {
 	measured, err := b.measure(ctx, wanted)
 	if err != nil {
@@ -112,7 +110,6 @@ func (b *bench) keepProfile(work string, of result.Run) error {
 	return os.WriteFile(filepath.Join(b.profiles, of.Workload+"-"+of.Size+"-"+of.Profile+".prof"), data, 0o644)
 }
 
-// reason finds a test's message in the output of a failed benchmark, or else takes the end of it.
 func reason(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i, line := range lines {

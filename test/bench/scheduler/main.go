@@ -95,7 +95,6 @@ func (o options) save(r result.Result) error {
 	return record.Save(o.out, r)
 }
 
-// The sizes of workloads.
 const (
 	sizeSmall  = "small"
 	sizeMedium = "500"
@@ -107,7 +106,6 @@ type workload struct {
 	sizes map[string]string
 }
 
-// workloads lists all of perf/config/performance-config.yaml.
 func workloads() []workload {
 	usual := map[string]string{sizeSmall: "5Nodes", sizeMedium: "500Nodes", sizeLarge: result.Size5000}
 	return []workload{
@@ -120,8 +118,7 @@ func workloads() []workload {
 	}
 }
 
-// plan is the order of the runs: the profiles alternate, and the first profile changes from
-// workload to workload: a drift of the machine hits both alike.
+// The profiles alternate, also in who begins: a drift of the machine hits both alike.
 func (o options) plan() ([]result.Run, error) {
 	var plan []result.Run
 	first := 0

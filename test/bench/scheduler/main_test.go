@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// The profiles alternate, and neither always comes first.
 func TestPlan(t *testing.T) {
 	plan, err := options{workloads: "Scheduling*RWO,PreemptionPVs", size: sizeMedium, repeat: 2}.plan()
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller/cainjector"
 )
 
-// inject runs the CA injector for webhook configurations, until ctx is done.
 func inject(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -25,10 +25,8 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned" // another
 )
 
-// workers is how many objects each controller works on at once.
 const workers = 2
 
-// controllers are the controllers that a Certificate passes, in that order.
 func controllers() []string {
 	return []string{
 		issuers.ControllerName, clusterissuers.ControllerName,
@@ -38,7 +36,6 @@ func controllers() []string {
 	}
 }
 
-// issue runs the controllers that issue and renew, until ctx is done.
 func issue(ctx context.Context, kubeconfig string) error {
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
 		Kubeconfig: kubeconfig, KubernetesAPIQPS: 100, KubernetesAPIBurst: 200,

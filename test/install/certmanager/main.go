@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command certmanager runs cert-manager's own controllers: the controllers that issue and renew
-// certificates from self-signed and CA issuers, and the injector of CA bundles. cert-manager's
-// module has no commands: this one composes its packages for the sandbox, where no container can
-// run.
-//
-// Reads: Certificates, CertificateRequests, Issuers, Secrets, and the objects that ask for a CA
-// bundle. Decides: cert-manager. Writes: the same.
+// Command certmanager runs cert-manager's own controllers: they issue and renew certificates from
+// self-signed and CA issuers, and inject CA bundles. cert-manager's module has no commands, and the sandbox
+// can run no container.
 package main
 
 import (
@@ -30,7 +26,6 @@ func main() {
 	}
 }
 
-// run runs both halves under two kubeconfigs, as cert-manager's chart does with two Deployments.
 func run(ctx context.Context, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("usage: certmanager CONTROLLER-KUBECONFIG CAINJECTOR-KUBECONFIG")

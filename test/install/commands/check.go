@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// Unexplained lists the commands without a mark that equal no command with a mark.
 func Unexplained(list []Command) []Command {
 	marked := map[string]bool{}
 	for _, c := range list {
@@ -23,7 +22,6 @@ func Unexplained(list []Command) []Command {
 	return out
 }
 
-// InStep lists the commands of a step, each once.
 func InStep(list []Command, step string) []Command {
 	seen := map[string]bool{}
 	var out []Command
@@ -36,10 +34,9 @@ func InStep(list []Command, step string) []Command {
 	return out
 }
 
-// placeholder is a word in capitals that stands for a name.
 var placeholder = regexp.MustCompile(`\b[A-Z]{2,}\b`)
 
-// With puts names for the placeholders of a command. A placeholder without a name is an error.
+// With puts names for the placeholders. A placeholder without a name is an error.
 func (c Command) With(names map[string]string) (string, error) {
 	var missing []string
 	text := placeholder.ReplaceAllStringFunc(c.Text, func(word string) string {
@@ -55,8 +52,8 @@ func (c Command) With(names map[string]string) (string, error) {
 	return text, nil
 }
 
-// Printed returns an error unless a command has printed the output on its page. Spaces at the ends
-// of lines don't count; … stands for any text on its line.
+// Printed compares the output with the page. Spaces at the ends of lines don't count; … stands for any text
+// on its line.
 func (c Command) Printed(out string) error {
 	if c.Prints == "" {
 		return nil

@@ -69,8 +69,6 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// No command is missed: one without a mark is found anywhere, and a fence that could hide a command
-// is refused.
 func TestNothingIsPassedOver(t *testing.T) {
 	for _, text := range []string{"~~~sh\nmake demo\n~~~", "~~~console\n$ kubectl get pods\n~~~", "Try `helm list -A`."} {
 		if list := commands.Unexplained(read(t, text)); len(list) != 1 {

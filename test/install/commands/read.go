@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// Fate says how a command is treated.
 type Fate string
 
-// The fates. A command without a mark has the zero value.
+// A command without a mark has the zero value.
 const (
 	Unmarked Fate = ""
 	Run      Fate = "run"     // the story runs it
@@ -20,20 +19,17 @@ const (
 	Session  Fate = "session" // a capture that a unit test plays
 )
 
-// Command is a command on a page.
 type Command struct {
-	Page string // path of the page
-	Line int    // counted from 1
-	Text string // as a shell takes it, on one line
-	Fate Fate
-	Step string // for Run
-	// Prints is its output on the page; empty if none.
+	Page   string // path of the page
+	Line   int    // counted from 1
+	Text   string // as a shell takes it, on one line
+	Fate   Fate
+	Step   string // for Run
 	Prints string
 }
 
 func (c Command) String() string { return fmt.Sprintf("%s:%d: %s", c.Page, c.Line, c.Text) }
 
-// shells are the languages of fences with commands.
 func shells() []string { return []string{"sh", "console"} }
 
 var (
@@ -71,7 +67,6 @@ func Read(page, text string) ([]Command, error) {
 	return list, nil
 }
 
-// inline lists the commands in the code spans of a line of prose.
 func inline(page string, number int, line string) []Command {
 	fate, step := Unmarked, ""
 	if m := mark.FindStringSubmatch(line); m != nil {
@@ -87,7 +82,6 @@ func inline(page string, number int, line string) []Command {
 	return list
 }
 
-// plugin is the name of a program, which prose has more often than the command.
 const plugin = "kubectl moorage"
 
 func fateOf(word string) (Fate, string) {
@@ -132,7 +126,6 @@ func (f *fence) add(number int, line string) error {
 	return nil
 }
 
-// commands puts continued lines together, and outputs to their commands.
 func (f *fence) commands(page string) []Command {
 	var list []Command
 	continued := false
@@ -158,7 +151,6 @@ func (f *fence) commands(page string) []Command {
 	return list
 }
 
-// withoutComment removes a comment at the end of a line.
 func withoutComment(text string) (string, bool) {
 	before, _, ok := strings.Cut(text, "  #")
 	if ok {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breaks takes rules out of code when that is compiled. The code has no trace of it: a break names a
-// function, and nothing on disk is touched (go build -overlay). All rules are compiled in at once, and a
-// variable of the environment says which rule a process breaks.
+// Package breaks takes rules out of code when it is compiled (go build -overlay); the code has no trace of
+// it. All rules are compiled in, and a variable of the environment selects the broken rule.
 package breaks
 
 import (
@@ -26,20 +25,17 @@ import (
 // They may use the receiver, the parameters and the named results.
 type Break string
 
-// Function is the folder and the function.
 func (b Break) Function() string {
 	function, _, _ := strings.Cut(string(b), ": ")
 	return function
 }
 
-// Env is the variable of the environment with the name of the rule that a process breaks.
+// Env is the environment variable with the name of the broken rule.
 const Env = "MOORAGE_BREAK"
 
-// switchFile is added to each package that has breaks.
 const switchFile = "broken_rule.go"
 
-// Overlay writes the files that have breaks into a folder, with the breaks of each rule, and returns the file
-// for go build -overlay.
+// Overlay writes the broken files into a folder, and returns the file for go build -overlay.
 func Overlay(root, dir string, rules map[string][]Break) (string, error) {
 	texts, err := changed(root, rules)
 	if err != nil {
@@ -48,8 +44,7 @@ func Overlay(root, dir string, rules map[string][]Break) (string, error) {
 	return Write(root, dir, texts)
 }
 
-// Write writes files into a folder, by their paths from the module's root, and returns the file by which
-// go build -overlay has them stand in for those of the module.
+// Write writes files by their paths from the module's root, and returns the file for go build -overlay.
 func Write(root, dir string, texts map[string]string) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -71,7 +66,6 @@ func Write(root, dir string, texts map[string]string) (string, error) {
 	return path, os.WriteFile(path, overlay, 0o600)
 }
 
-// changed has the text of each file with breaks, by its path from the module's root.
 func changed(root string, rules map[string][]Break) (map[string]string, error) {
 	inserts := map[string]map[string]string{} // by folder and function
 	for _, rule := range slices.Sorted(maps.Keys(rules)) {
@@ -96,7 +90,6 @@ func changed(root string, rules map[string][]Break) (map[string]string, error) {
 	return texts, nil
 }
 
-// insert inserts statements into functions of a folder, and adds the texts of the files that have them.
 func insert(root, folder string, functions, texts map[string]string) error {
 	paths, err := Sources(filepath.Join(root, folder))
 	if err != nil {
@@ -138,13 +131,11 @@ func insert(root, folder string, functions, texts map[string]string) error {
 	return nil
 }
 
-// Sources lists a folder's Go files that are not tests.
 func Sources(folder string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	return slices.DeleteFunc(paths, func(p string) bool { return strings.HasSuffix(p, "_test.go") }), err
 }
 
-// NameOf is a function's name with its receiver's type: detachPlan.release.
 func NameOf(d *ast.FuncDecl) string {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return d.Name.Name

@@ -26,7 +26,6 @@ func main() {
 }
 `
 
-// module is a module with the program in a folder.
 func module(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -42,7 +41,6 @@ func module(t *testing.T) string {
 	return root
 }
 
-// A build has all breaks. A process breaks the rule that its environment names, and no other rule.
 func TestOverlay(t *testing.T) {
 	root, dir := module(t), t.TempDir()
 	rules := map[string][]Break{
@@ -76,7 +74,6 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// A break of a function that is gone, or that does not compile, is an error.
 func TestCheck(t *testing.T) {
 	root := module(t)
 	for b, ok := range map[Break]bool{

@@ -18,7 +18,6 @@ import (
 	"strings"
 )
 
-// Check says whether each break names a function, and compiles there.
 func Check(root string, rules map[string][]Break) error {
 	texts, err := changed(root, rules)
 	if err != nil {
@@ -58,7 +57,6 @@ func Check(root string, rules map[string][]Break) error {
 	return nil
 }
 
-// Parse parses files.
 func Parse(set *token.FileSet, paths []string, text func(int) ([]byte, error)) ([]*ast.File, error) {
 	var files []*ast.File
 	for i, path := range paths {
@@ -75,10 +73,8 @@ func Parse(set *token.FileSet, paths []string, text func(int) ([]byte, error)) (
 	return files, nil
 }
 
-// Checker checks the types of packages, with imports from compiled packages.
 type Checker struct{ compiled map[string]string }
 
-// NewChecker makes a Checker for the packages of folders.
 func NewChecker(root string, folders map[string]bool) (*Checker, error) {
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
 	for folder := range folders {
@@ -99,7 +95,6 @@ func NewChecker(root string, folders map[string]bool) (*Checker, error) {
 	return c, nil
 }
 
-// Check returns a package and all that is wrong with it.
 func (c *Checker) Check(set *token.FileSet, files []*ast.File, info *types.Info) (*types.Package, []types.Error) {
 	var faults []types.Error
 	config := types.Config{

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Rate is how quickly requests are made.
 type Rate struct {
-	// Hands is how many are under way at a time, at most.
+	// Hands is the maximum of parallel requests.
 	Hands int
-	// Every is the time from one to the next, whether or not the one before is
-	// done; 0 to make each as soon as there is a hand for it.
+	// Every is the time between two starts, whether or not the earlier request is done; 0: as soon as a
+	// hand is free.
 	Every time.Duration
 }
 
-// Each calls do for 0 to n-1, in parallel, until one fails, and returns when all
-// that were begun are done: what failed first, or the cause of the context's end.
+// Each calls do for 0 to n-1, in parallel, until a call fails. It waits for all begun calls, and returns
+// the first error, or the cause of the context's end.
 func (r Rate) Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -52,7 +51,6 @@ func (r Rate) Each(ctx context.Context, n int, do func(ctx context.Context, i in
 	return context.Cause(ctx)
 }
 
-// beats is a ticker's channel; nil without a beat.
 func beats(every time.Duration) (<-chan time.Time, func()) {
 	if every <= 0 {
 		return nil, func() {}

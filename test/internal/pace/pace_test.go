@@ -15,7 +15,6 @@ import (
 
 const hands = 20
 
-// starts records when each of n calls began, which take a second each.
 func starts(ctx context.Context, n int, every time.Duration) ([]time.Duration, error) {
 	began := time.Now()
 	var mu sync.Mutex

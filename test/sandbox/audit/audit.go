@@ -15,17 +15,15 @@ import (
 	"time"
 )
 
-// Event is one request, as far as the level Metadata tells.
 type Event struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
 	User  User   `json:"user"`
-	// Impersonated is whom the user acted as; nil for itself.
+	// Impersonated is nil if the user acted as itself.
 	Impersonated *User   `json:"impersonatedUser"`
 	UserAgent    string  `json:"userAgent"`
 	Object       *Object `json:"objectRef"`
-	// RequestURI is the path and query; the only name of what is not a
-	// resource.
+	// RequestURI is the only name of requests without a resource.
 	RequestURI string    `json:"requestURI"`
 	Received   time.Time `json:"requestReceivedTimestamp"`
 	Finished   time.Time `json:"stageTimestamp"`
@@ -37,13 +35,11 @@ type Event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// User is who asked.
 type User struct {
 	Username string   `json:"username"`
 	Groups   []string `json:"groups"`
 }
 
-// Object is what was asked about.
 type Object struct {
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource"`
@@ -53,7 +49,6 @@ type Object struct {
 	APIVersion  string `json:"apiVersion"`
 }
 
-// Actor is the name of whom the request was made as: the user, or whom it acted as.
 func (e Event) Actor() string {
 	if e.Impersonated != nil {
 		return e.Impersonated.Username
@@ -61,7 +56,6 @@ func (e Event) Actor() string {
 	return e.User.Username
 }
 
-// Path names the resource with its subresource, such as pods/status.
 func (o *Object) Path() string {
 	switch {
 	case o == nil:
@@ -74,8 +68,8 @@ func (o *Object) Path() string {
 
 const stageComplete = "ResponseComplete"
 
-// IsWrite says whether the request was one that changes something: answered,
-// and not a lease or an access review, which no object outlives.
+// IsWrite says whether the request was answered and changed something. Leases and access reviews don't
+// count.
 func (e Event) IsWrite() bool {
 	if e.Stage != stageComplete || e.Object == nil {
 		return false
@@ -94,15 +88,13 @@ func (e Event) IsWrite() bool {
 	return false
 }
 
-// Denied says whether authorization or an admission policy refused the
-// request. That a namespace is being deleted, in which nothing new is made, is
-// no denial.
+// Denied says whether authorization or an admission policy refused the request. A refusal by a namespace
+// that is being deleted doesn't count.
 func (e Event) Denied() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" ||
 		e.Response.Code == 403 && !strings.HasSuffix(e.Response.Message, "because it is being terminated")
 }
 
-// String is the event in one line.
 func (e Event) String() string {
 	what := e.RequestURI
 	if e.Object != nil {
@@ -123,7 +115,7 @@ type Reader struct {
 	offset int64
 }
 
-// From returns a Reader of what is written from now on, with the line that is being written.
+// From's Reader begins with the line that is being written.
 func From(path string) (*Reader, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -132,12 +124,10 @@ func From(path string) (*Reader, error) {
 	return &Reader{path: path, offset: int64(bytes.LastIndexByte(data, '\n') + 1)}, nil
 }
 
-// Begin returns a Reader of the whole log.
 func Begin(path string) *Reader { return &Reader{path: path} }
 
-// Read returns the events since the Reader's position. Reading again returns
-// them again, with those that came meanwhile. A line that is being written is
-// left for the next time; a broken one is an error.
+// Read returns the events since the Reader's position, and leaves the position. An unfinished line is left
+// for the next time; a broken line is an error.
 func (r *Reader) Read() ([]Event, error) {
 	f, err := os.Open(r.path)
 	if err != nil {
@@ -150,8 +140,7 @@ func (r *Reader) Read() ([]Event, error) {
 	return Parse(f)
 }
 
-// Next returns the events since the Reader's position, and moves it behind them: the next call
-// returns what comes after.
+// Next is Read, and moves the position behind the events.
 func (r *Reader) Next() ([]Event, error) {
 	f, err := os.Open(r.path)
 	if err != nil {
@@ -174,7 +163,6 @@ func (r *Reader) Next() ([]Event, error) {
 	return events, nil
 }
 
-// Parse reads events as JSON lines. An unfinished last line is ignored.
 func Parse(in io.Reader) ([]Event, error) {
 	var out []Event
 	lines := bufio.NewReader(in)
@@ -197,7 +185,6 @@ func Parse(in io.Reader) ([]Event, error) {
 	}
 }
 
-// Denied returns the denied requests of the users that match.
 func Denied(events []Event, match func(user string) bool) []Event {
 	var out []Event
 	for _, e := range events {
@@ -208,18 +195,14 @@ func Denied(events []Event, match func(user string) bool) []Event {
 	return out
 }
 
-// Write counts the writes of one user, with one verb, to one resource.
 type Write struct {
 	User     string `json:"user"`
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Count    int    `json:"count"`
-	// Failed is how many of them were answered with an error.
-	Failed int `json:"failed,omitempty"`
+	Failed   int    `json:"failed,omitempty"`
 }
 
-// Writes counts the writes among events by user, resource and verb, in that
-// order.
 func Writes(events []Event) []Write {
 	type key struct{ user, resource, verb string }
 	counts := map[key]*Write{}

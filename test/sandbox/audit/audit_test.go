@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// line builds an event as the API server writes it.
 func line(verb, user, group, resource, subresource, code, decision string) string {
 	return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete","verb":"` + verb +
 		`","user":{"username":"` + user + `"},"objectRef":{"resource":"` + resource + `","subresource":"` + subresource +
@@ -112,7 +111,6 @@ func TestReaderStartsWhereTheLogEndedAndSkipsAnUnfinishedLine(t *testing.T) {
 	}
 }
 
-// A reader that begins while a line is being written reads that line when it is finished.
 func TestFromTheMiddleOfALine(t *testing.T) {
 	path, whole := filepath.Join(t.TempDir(), "audit.log"), line("create", "u", "", "pods", "", "201", "allow")
 	if err := os.WriteFile(path, []byte(whole+whole[:20]), 0o600); err != nil {

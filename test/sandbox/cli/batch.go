@@ -10,19 +10,16 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// batch has jobs that one worker runs one by one, so that jobs with one shape share a cluster.
+// A worker runs a batch's jobs one by one, so that jobs with one shape share a cluster.
 type batch []job
 
 const (
-	// clusterTakes is about how long the start of a cluster takes.
 	clusterTakes = 5 * time.Second
-	// longBatch is when jobs are no longer kept together for the sake of a cluster: their worker may be
-	// the last to end.
+	// Longer jobs are not kept together for a cluster's sake: their worker may be the last to end.
 	longBatch = 90 * time.Second
 )
 
-// batches puts jobs together that can share a cluster, and the longest first, so that no long job
-// begins late.
+// The longest batches come first, so that no long job begins late.
 func batches(jobs []job) []batch {
 	var out []batch
 	open := map[sandbox.Shape]int{} // the batch of a shape that takes more jobs
@@ -43,7 +40,6 @@ func batches(jobs []job) []batch {
 	return out
 }
 
-// takes is about how long a batch takes.
 func (b batch) takes() time.Duration {
 	total := clusterTakes
 	for _, j := range b {

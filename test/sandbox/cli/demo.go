@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// demoOptions are the flags of demo.
 type demoOptions struct {
 	cluster shapeFlags
 	seed    uint64
@@ -39,7 +38,6 @@ func newDemoCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
-// demo plays the scenes; ErrReported if an expectation did not hold in one.
 func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error {
 	options, err := s.options(&o.cluster)
 	if err != nil {
@@ -83,15 +81,12 @@ func (s *Session) demo(ctx context.Context, o *demoOptions, out io.Writer) error
 	return nil
 }
 
-// played is a scene that was played out of sight.
 type played struct {
 	text   bytes.Buffer
 	result sandbox.Result
 }
 
-// playBeside plays upstream's part of the scenes on a cluster of its own, while
-// Moorage's is on stage. Each scene's channel delivers it once it is over; all
-// are closed when the cluster is gone.
+// A scene's channel delivers it once it is over; all are closed when the cluster is gone.
 func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Options, seed uint64) (done []chan *played) {
 	for range scenes {
 		done = append(done, make(chan *played, 1))
@@ -121,8 +116,7 @@ func playBeside(ctx context.Context, scenes []sandbox.Scene, options sandbox.Opt
 	return done
 }
 
-// isTerminal says whether to use colours. NO_COLOR and CLICOLOR_FORCE are
-// obeyed, as no-color.org and bixense.com/clicolors describe them.
+// NO_COLOR and CLICOLOR_FORCE are obeyed (no-color.org, bixense.com/clicolors).
 func isTerminal(w io.Writer) bool {
 	if force := os.Getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
 		return true
@@ -130,7 +124,6 @@ func isTerminal(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && isScreen(w)
 }
 
-// isScreen says whether a person reads the output, as far as a file shows.
 func isScreen(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -140,7 +133,6 @@ func isScreen(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// runner makes a Runner that tells its scenarios to the player's audience.
 func (p *player) runner(options sandbox.Options, seed uint64) *sandbox.Runner {
 	return &sandbox.Runner{
 		Options: options, Seed: seed,
@@ -155,14 +147,12 @@ func (p *player) runner(options sandbox.Options, seed uint64) *sandbox.Runner {
 	}
 }
 
-// prepare starts a cluster for a scene, unless there is one, and the scene's
-// clock. That it can't be started, the scene itself will say.
+// An error at the start is reported by the scene itself.
 func (p *player) prepare(ctx context.Context, runner *sandbox.Runner, s sandbox.Scenario, mode sandbox.Mode) {
 	_ = runner.Prepare(ctx, s, mode)
 	p.began = time.Now()
 }
 
-// play plays a scene with Moorage.
 func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox.Scene) *sandbox.Result {
 	p.voice("Moorage")
 	p.prepare(ctx, runner, scene.Scenario, sandbox.Standalone)
@@ -172,7 +162,6 @@ func (p *player) play(ctx context.Context, runner *sandbox.Runner, scene sandbox
 	return &result
 }
 
-// replay shows the scene played with upstream meanwhile.
 func (p *player) replay(scene sandbox.Scene, show *played) *sandbox.Result {
 	p.voice("Upstream, the same manifests")
 	if show == nil {

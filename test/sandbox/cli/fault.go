@@ -54,7 +54,6 @@ func newFaultCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
-// processFault carries a fault out and prints what became of the processes.
 func (s *Session) processFault(cmd *cobra.Command, action sandbox.FaultAction, target string) error {
 	remote, err := sandbox.Find(cmd.Context(), s.dir, s.name)
 	if err != nil {
@@ -91,7 +90,6 @@ func newHealCommand(s *Session) *cobra.Command {
 	}
 }
 
-// newDiskFaultCommand makes attaches or detaches go wrong.
 func newDiskFaultCommand(s *Session, name string, call diskapi.Call) *cobra.Command {
 	f := disk.Fault{Calls: []diskapi.Call{call}}
 	var action, node string
@@ -182,7 +180,6 @@ func newFaultClearCommand(s *Session) *cobra.Command {
 	}
 }
 
-// knows is an error for a node that the cluster does not have.
 func (s *Session) knows(ctx context.Context, node string) error {
 	remote, err := sandbox.Find(ctx, s.dir, s.name)
 	if err != nil {
@@ -195,7 +192,6 @@ func (s *Session) knows(ctx context.Context, node string) error {
 	return knownNode(node, info.Shape.Nodes)
 }
 
-// knownNode is an error for a node that a cluster of so many nodes does not have.
 func knownNode(node string, nodes int) error {
 	for i := range nodes {
 		if node == sandbox.NodeName(i+1) {
@@ -205,7 +201,6 @@ func knownNode(node string, nodes int) error {
 	return fmt.Errorf("there is no node %q: choose %s to %s", node, sandbox.NodeName(1), sandbox.NodeName(nodes))
 }
 
-// disk returns a client of the running cluster's disk service.
 func (s *Session) disk(ctx context.Context) (disk.Client, error) {
 	remote, err := sandbox.Find(ctx, s.dir, s.name)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
 )
 
-// verdict is what `judge --json` prints.
 type verdict struct {
 	Log        []disk.Entry     `json:"log,omitempty"`
 	Violations []disk.Violation `json:"violations"`
@@ -58,7 +57,6 @@ func newJudgeCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
-// pronounce prints a verdict; ErrReported if there are violations.
 func (s *Session) pronounce(cmd *cobra.Command, v verdict, quiet bool) error {
 	out := cmd.OutOrStdout()
 	if s.json {

@@ -17,8 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// newKubectlCommand embeds kubectl, pointed at the running cluster. Everything
-// after the word kubectl is kubectl's.
 func newKubectlCommand(s *Session) *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl …",
@@ -39,8 +37,7 @@ func newKubectlCommand(s *Session) *cobra.Command {
 	}
 }
 
-// runKubectl runs kubectl for a cluster. Moorage's plugin is part of this program; others are
-// found in $PATH, and run in the place of this process.
+// Moorage's plugin is part of this program; others are found in $PATH and replace this process.
 func runKubectl(ctx context.Context, kubeconfig string, args []string, streams genericiooptions.IOStreams) error {
 	if err := os.Setenv("KUBECONFIG", kubeconfig); err != nil { // for plugins
 		return err

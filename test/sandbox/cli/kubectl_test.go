@@ -13,8 +13,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// kubectl moorage needs no plugin beside the sandbox: it is part of it, asks the sandbox's
-// cluster, and its exit code is the sandbox's.
 func TestKubectlMoorageIsPartOfTheSandbox(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("PATH", "")

@@ -20,24 +20,18 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// Config is what a program needs to say about itself to be a sandbox.
 type Config struct {
-	// Components are the commands of the multi-call binary by name, Kubernetes'
-	// and Moorage's. A command is built only in the process that runs it.
+	// Components are the multi-call binary's commands by name. A command is built only in the process that
+	// runs it.
 	Components map[string]func() *cobra.Command
-	// Manifests holds Moorage's plain YAML manifests; nil means none.
-	Manifests fs.FS
-	// Scenarios can be run by name.
-	Scenarios []sandbox.Scenario
-	// Demo is what `demo` plays, in order.
-	Demo []sandbox.Scene
-	// Commands are further commands, such as benchmarks.
-	Commands []func(*Session) *cobra.Command
+	Manifests  fs.FS
+	Scenarios  []sandbox.Scenario
+	Demo       []sandbox.Scene
+	Commands   []func(*Session) *cobra.Command
 }
 
-// Main runs the command line and returns the exit code: 0 only when everything
-// asked for was done and, for scenarios and the judge, every expectation held
-// and no violation was seen.
+// Main returns the exit code: 0 only when everything was done, each expectation held, and no violation was
+// seen.
 func Main(config Config) int {
 	if len(os.Args) > 2 && os.Args[1] == sandbox.ComponentCommand {
 		return runComponent(config, os.Args[2], os.Args[3:])
@@ -57,17 +51,13 @@ func Main(config Config) int {
 	return 1
 }
 
-// ErrReported ends a command that has said itself what went wrong: the exit
-// code is 1 and nothing more is printed.
+// ErrReported ends a command that has reported its error: the exit code is 1, without more output.
 var ErrReported error = &reported{code: 1}
 
-// reported ends a command with an exit code; nothing more is printed.
 type reported struct{ code int }
 
-// Error is not printed.
 func (r *reported) Error() string { return fmt.Sprintf("exit code %d", r.code) }
 
-// runComponent turns this process into one component.
 func runComponent(config Config, name string, args []string) int {
 	build, ok := config.Components[name]
 	if !ok {
@@ -84,8 +74,6 @@ func runComponent(config Config, name string, args []string) int {
 	return basecli.Run(command)
 }
 
-// Session is what the commands share: the program's configuration and the
-// flags of the root command, which are set when a command runs.
 type Session struct {
 	Config
 	dir  string
@@ -93,10 +81,8 @@ type Session struct {
 	json bool
 }
 
-// JSON says whether the output is JSON.
 func (s *Session) JSON() bool { return s.json }
 
-// Options returns what a cluster of the default shape is started with.
 func (s *Session) Options() sandbox.Options {
 	return sandbox.Options{
 		Shape: sandbox.DefaultShape(), Name: s.name, BaseDir: s.dir,
@@ -105,7 +91,6 @@ func (s *Session) Options() sandbox.Options {
 	}
 }
 
-// knownCommand refuses an unknown command, and names the probably meant one.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -9,14 +9,13 @@ import (
 	"sync"
 )
 
-// page is what a scenario prints about how it goes. It is safe for parallel use.
+// page is a scenario's output about its progress. It is safe for parallel use.
 type page struct {
 	mu   sync.Mutex
 	live io.Writer // prints at once; nil keeps everything until turn
 	kept bytes.Buffer
 }
 
-// Write prints or keeps text.
 func (p *page) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,10 +25,8 @@ func (p *page) Write(text []byte) (int, error) {
 	return p.kept.Write(text)
 }
 
-// line prints or keeps a line.
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// turn prints the kept output.
 func (p *page) turn(w io.Writer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,14 +16,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// summary is what `run --json` prints.
 type summary struct {
 	Passed  int              `json:"passed"`
 	Failed  int              `json:"failed"`
 	Results []sandbox.Result `json:"results"`
 }
 
-// summarize counts results. Jobs that were not run have none.
 func summarize(results []*sandbox.Result) summary {
 	var s summary
 	for _, r := range results {
@@ -40,7 +38,6 @@ func summarize(results []*sandbox.Result) summary {
 	return s
 }
 
-// performance is one run of jobs, by one worker or by several side by side.
 type performance struct {
 	flags   runOptions
 	options sandbox.Options
@@ -52,7 +49,6 @@ type performance struct {
 	results []*sandbox.Result // in the order of the jobs
 }
 
-// run runs the jobs and reports; ErrReported if one failed.
 func (s *Session) run(ctx context.Context, jobs []job, o runOptions, out io.Writer) error {
 	options, err := s.options(&o.cluster)
 	if err != nil {
@@ -82,8 +78,7 @@ func (s *Session) run(ctx context.Context, jobs []job, o runOptions, out io.Writ
 	return nil
 }
 
-// perform runs jobs until there are no more or ctx ends. No cluster is left when
-// it returns; that one could not be removed is the error.
+// No cluster is left when perform returns; its error is about a removal that failed.
 func (p *performance) perform(ctx context.Context, jobs []job) error {
 	if workers := min(p.flags.parallel, len(jobs)); workers > 1 {
 		return p.beside(ctx, batches(jobs), workers)
@@ -94,7 +89,6 @@ func (p *performance) perform(ctx context.Context, jobs []job) error {
 	return p.work(ctx, p.options.Name, queue, true)
 }
 
-// beside has several workers take the batches, in their order.
 func (p *performance) beside(ctx context.Context, batches []batch, workers int) error {
 	fmt.Fprintf(p.aside, "Up to %d scenarios run side by side; what one prints follows when it is over.\n", workers)
 	queue := make(chan batch, len(batches))
@@ -115,7 +109,6 @@ func (p *performance) beside(ctx context.Context, batches []batch, workers int) 
 	return errors.Join(errs...)
 }
 
-// work runs batches on one cluster at a time.
 func (p *performance) work(ctx context.Context, name string, queue <-chan batch, live bool) error {
 	show := &page{}
 	if live {
@@ -138,7 +131,6 @@ func (p *performance) work(ctx context.Context, name string, queue <-chan batch,
 	return runner.Close()
 }
 
-// play runs one job and prints how it went.
 func (p *performance) play(ctx context.Context, runner *sandbox.Runner, j job, show *page) {
 	if show.live == nil {
 		p.print(func() { fmt.Fprintf(p.aside, "... %s (%s) begins\n", j.scenario.Name, j.mode) })
@@ -154,14 +146,12 @@ func (p *performance) play(ctx context.Context, runner *sandbox.Runner, j job, s
 	})
 }
 
-// print prints connected output.
 func (p *performance) print(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	do()
 }
 
-// conclude prints the summary.
 func (p *performance) conclude(sum summary, took time.Duration) error {
 	if p.json {
 		return printJSON(p.out, sum)

@@ -16,8 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// performed runs scenarios that need no cluster, several at a time, and returns
-// what was printed.
 func performed(ctx context.Context, t *testing.T, parallel int, scenarios ...sandbox.Scenario) (out, aside string, err error) {
 	t.Helper()
 	s := &Session{Config: Config{Scenarios: scenarios}, dir: t.TempDir()}
@@ -35,7 +33,6 @@ func performed(ctx context.Context, t *testing.T, parallel int, scenarios ...san
 	return results.String(), how.String(), err
 }
 
-// story is a scenario that needs no cluster.
 func story(name string, run func(context.Context, *sandbox.Env) error) sandbox.Scenario {
 	return sandbox.Scenario{Name: name, Modes: []sandbox.Mode{sandbox.Standalone}, Bare: true, Run: run}
 }
@@ -47,7 +44,7 @@ func TestScenariosSideBySidePrintOneAfterTheOther(t *testing.T) {
 		return story(name, func(_ context.Context, e *sandbox.Env) error {
 			e.Log("%s says hello", name)
 			met.Done()
-			met.Wait() // which ends only if all three run at once
+			met.Wait() // ends only if all three run at once
 			fmt.Fprintf(e.Output, "%s's process says hello\n", name)
 			if name == "b" {
 				return errors.New("b has had enough")

@@ -15,24 +15,20 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// player tells the demo to people.
 type player struct {
 	out   io.Writer
 	paint bool
 	began time.Time // of the scene that is on
 }
 
-// Margins of what a scene says and shows.
 const (
 	lineWidth  = 96
 	sayMargin  = "    "
 	showMargin = "              "
 )
 
-// maxPodsShown bounds a scene's table of pods.
 const maxPodsShown = 6
 
-// Styles of a terminal.
 const (
 	bold  = "1"
 	dim   = "2"
@@ -60,25 +56,20 @@ func (p *player) heading(number int, scene sandbox.Scene) {
 	fmt.Fprintln(p.out, p.styled(dim, wrapped(scene.Intro, "")))
 }
 
-// rule writes a heading across the screen.
 func (p *player) rule(title string) {
 	fmt.Fprintf(p.out, "\n%s\n", p.styled(bold, "━━━ "+title+" "+strings.Repeat("━", max(0, lineWidth-5-len(title)))))
 }
 
-// voice names the player.
 func (p *player) voice(name string) { fmt.Fprintf(p.out, "\n  %s\n", p.styled(cyan, name)) }
 
-// say tells one line, with the time since the scene began.
 func (p *player) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	at := fmt.Sprintf("%s%6.1f s  ", sayMargin, time.Since(p.began).Seconds())
 	fmt.Fprintln(p.out, p.styled(dim, at)+strings.TrimSpace(wrapped(text, showMargin)))
 }
 
-// indented is where tables go.
 func (p *player) indented() io.Writer { return &indentWriter{w: p.out, margin: showMargin} }
 
-// times shows when the scene's pods reached the stages of their path.
 func (p *player) times(r sandbox.Result, all bool) {
 	if all {
 		for _, pod := range r.Pods {
@@ -111,7 +102,6 @@ func (p *player) times(r sandbox.Result, all bool) {
 	_ = t.Flush() // a terminal or a file; the next line would fail as well
 }
 
-// verdict says how a scene ended with Moorage.
 func (p *player) verdict(scene sandbox.Scene, r sandbox.Result) {
 	if r.Passed {
 		p.end(green, "✓ "+scene.Does, fmt.Sprintf("The judge saw %d calls and no violation; nothing is left over (%.0f s)", r.Calls, r.Seconds))
@@ -120,8 +110,7 @@ func (p *player) verdict(scene sandbox.Scene, r sandbox.Result) {
 	p.unexpected(r)
 }
 
-// failure says how a scene ended with upstream. The scenario passes if upstream fails in the
-// expected way: a reader must not see that as a success.
+// The scenario passes if upstream fails in the expected way: a reader must not see that as a success.
 func (p *player) failure(scene sandbox.Scene, r sandbox.Result) {
 	if !r.Passed {
 		p.unexpected(r)
@@ -134,12 +123,10 @@ func (p *player) failure(scene sandbox.Scene, r sandbox.Result) {
 	p.end(red, "✗ "+scene.Fails, saw)
 }
 
-// end writes the last line of a scene: what happened, and what the judge saw.
 func (p *player) end(style, what, saw string) {
 	fmt.Fprintf(p.out, "%s%s\n%s  %s\n", sayMargin, p.styled(style, what), sayMargin, p.styled(dim, saw))
 }
 
-// unexpected says that a scene did not go as its scenario expects.
 func (p *player) unexpected(r sandbox.Result) {
 	fmt.Fprintf(p.out, "%s%s %s\n", sayMargin, p.styled(red, "✗ "+unexpected+":"), r.Error)
 	for _, v := range r.Violations {
@@ -150,16 +137,13 @@ func (p *player) unexpected(r sandbox.Result) {
 	}
 }
 
-// unexpected is how a scene ended that did not go as its scenario expects.
 const unexpected = "not as expected"
 
-// row is a scene in the table at the end.
 type row struct {
 	scene             sandbox.Scene
 	upstream, moorage *sandbox.Result // nil: not played
 }
 
-// failed counts the parts of the scene that did not go as expected.
 func (r row) failed() (n int) {
 	for _, result := range []*sandbox.Result{r.upstream, r.moorage} {
 		if result != nil && !result.Passed {
@@ -169,8 +153,6 @@ func (r row) failed() (n int) {
 	return n
 }
 
-// closing ends the demo with a table of its scenes, and returns how many parts did not go
-// as expected.
 func (p *player) closing(rows []row, took time.Duration) (failed int) {
 	p.rule("All scenes")
 	first, second := len("SCENE"), len("UPSTREAM")
@@ -204,12 +186,10 @@ func (p *player) closing(rows []row, took time.Duration) (failed int) {
 	return failed
 }
 
-// padded fills a cell with spaces.
 func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
-// wrapped breaks a text into lines, each after the margin.
 func wrapped(text, margin string) string {
 	var b strings.Builder
 	line := margin
@@ -227,8 +207,7 @@ func wrapped(text, margin string) string {
 	return b.String()
 }
 
-// indentWriter puts a margin before every line, in however many pieces the
-// lines come: a tabwriter writes cell by cell.
+// A tabwriter writes cell by cell: a line may come in many pieces.
 type indentWriter struct {
 	w      io.Writer
 	margin string

@@ -34,8 +34,6 @@ func TestTextsOfTheDemoAreWrapped(t *testing.T) {
 	}
 }
 
-// A failure of upstream that the demo expects is no success for a reader: it never has the
-// mark of one. Only a scene that did not go as expected counts as failed.
 func TestUpstreamsFailureLooksLikeOne(t *testing.T) {
 	scene := sandbox.Scene{Title: "A rollout", Short: "A rollout", Fails: "hangs", Does: "is done"}
 	passed := &sandbox.Result{Passed: true}
@@ -58,7 +56,7 @@ func TestUpstreamsFailureLooksLikeOne(t *testing.T) {
 	}
 }
 
-// What is piped is whole: only a screen has it cut.
+// Only a screen has the list cut.
 func TestPipedListIsWhole(t *testing.T) {
 	var out strings.Builder
 	doc := strings.Repeat("a long story ", 20)

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk"
 )
 
-// printClusters writes running clusters for people.
 func printClusters(w io.Writer, running []sandbox.Info) error {
 	if len(running) == 0 {
 		_, err := fmt.Fprintln(w, "No sandbox is running. Start one with `up`.")
@@ -27,7 +26,6 @@ func printClusters(w io.Writer, running []sandbox.Info) error {
 	return t.Flush()
 }
 
-// printProcesses writes the state of a process, or of all without a name.
 func printProcesses(w io.Writer, info sandbox.Info, name string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if name == sandbox.Everyone {
@@ -53,11 +51,9 @@ func writeProcesses(w io.Writer, info sandbox.Info, name string) {
 	}
 }
 
-// screenWidth is what a line of a list may take.
 const screenWidth = 80
 
-// printScenarios writes a line for each scenario. On a screen it is cut to fit; a
-// pipe or a file gets the whole of it.
+// A screen gets lines cut to fit; a pipe or a file gets the whole.
 func printScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	widest := 0
 	for _, s := range scenarios {
@@ -76,7 +72,6 @@ func printScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	return err
 }
 
-// tellScenarios writes all fields of scenarios.
 func tellScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	for _, s := range scenarios {
 		modes := make([]string, len(s.Modes))
@@ -90,7 +85,6 @@ func tellScenarios(w io.Writer, scenarios []sandbox.Scenario) error {
 	return nil
 }
 
-// printFaults writes the disk service's faults.
 func printFaults(w io.Writer, faults []disk.FaultStatus) error {
 	if len(faults) == 0 {
 		_, err := fmt.Fprintln(w, "No fault is set.")

@@ -20,8 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// newReplayCommand serves a file of kubectl moorage bundle as a cluster that stands still, for kubectl
-// and other readers of an API server.
 func newReplayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FILE",
@@ -39,8 +37,6 @@ func newReplayCommand() *cobra.Command {
 	}
 }
 
-// replay serves an archive until ctx ends. It calls started with a
-// kubeconfig for it.
 func replay(ctx context.Context, file string, started func(kubeconfig string, a *archive.Archive)) error {
 	a, err := archive.Open(file)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/moorage-dev/moorage/internal/kubectl/archive"
 )
 
-// A bundle is served as a cluster, with selectors, until the command ends.
 func TestReplay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	out, err := os.Create(file)

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// runOptions are the flags of run.
 type runOptions struct {
 	cluster  shapeFlags
 	all      bool
@@ -51,7 +50,6 @@ func newListCommand(s *Session) *cobra.Command {
 	}
 }
 
-// description is a scenario as `list --json` prints it.
 type description struct {
 	Name  string         `json:"name"`
 	Doc   string         `json:"doc"`
@@ -94,17 +92,14 @@ func newRunCommand(s *Session) *cobra.Command {
 	return cmd
 }
 
-// ownRelease stands for the release of Kubernetes that is in the binary.
 const ownRelease = "own"
 
-// job is a scenario in a mode.
 type job struct {
 	scenario sandbox.Scenario
 	mode     sandbox.Mode
 	place    int // among all jobs
 }
 
-// jobs resolves the jobs to run.
 func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 	chosen, err := s.choose(names, o.all, o.except)
 	if err != nil {
@@ -156,7 +151,6 @@ func (s *Session) jobs(names []string, o runOptions) ([]job, error) {
 	return out, nil
 }
 
-// choose finds scenarios by name.
 func (s *Session) choose(names []string, all bool, except []string) ([]sandbox.Scenario, error) {
 	if all {
 		if len(names) > 0 {
@@ -190,7 +184,6 @@ next:
 	return out, nil
 }
 
-// report writes one result for people.
 func report(w io.Writer, r sandbox.Result, timeline bool) {
 	if timeline {
 		for _, p := range r.Pods {
@@ -216,7 +209,6 @@ func report(w io.Writer, r sandbox.Result, timeline bool) {
 	fmt.Fprintf(w, "FAIL %s (%s) %.1f s, seed %d: %s\n", r.Scenario, r.Mode, r.Seconds, r.Seed, r.Error)
 }
 
-// costs says what a scenario took besides time.
 func costs(r sandbox.Result) string {
 	var text string
 	if r.CPUSeconds > 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// bare is a scenario that needs no cluster and ends as told.
 func bare(name string, outcome error, modes ...sandbox.Mode) sandbox.Scenario {
 	return sandbox.Scenario{
 		Name: name, Doc: "Tells " + name + ".", Modes: modes, Bare: true,
@@ -36,7 +35,6 @@ func testConfig() Config {
 	}
 }
 
-// execute runs a command line and returns what it printed.
 func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	root := newRootCommand(testConfig())

@@ -20,14 +20,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// shown says where a resource is and which of the columns that kubectl get
-// prints are worth a demo's width.
 type shown struct {
 	path, namespaced string
 	columns          []string
 }
 
-// shownAs lists the resources that a scenario may show, by name.
 func shownAs(resource string) (shown, bool) {
 	s, ok := map[string]shown{
 		"pods":              {"/api/v1", "pods", []string{"Name", "Status", "Node"}},
@@ -38,8 +35,8 @@ func shownAs(resource string) (shown, bool) {
 	return s, ok
 }
 
-// printResource prints what a scenario shows: a kind as kubectl get does, or one object, such
-// as pod/web-1, as kubectl moorage explain does.
+// printResource prints a kind as kubectl get does, or an object such as pod/web-1 as kubectl moorage
+// explain does.
 func printResource(ctx context.Context, w io.Writer, e *sandbox.Env, resource string) error {
 	if strings.Contains(resource, "/") {
 		return showExplanation(ctx, w, e, resource)
@@ -58,8 +55,6 @@ func showExplanation(ctx context.Context, w io.Writer, e *sandbox.Env, object st
 	return nil
 }
 
-// showTable asks the API server for a resource as a table, as kubectl get does,
-// and prints some of its columns.
 func showTable(ctx context.Context, w io.Writer, e *sandbox.Env, resource string) error {
 	s, ok := shownAs(resource)
 	if !ok {

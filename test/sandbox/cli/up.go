@@ -17,7 +17,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// shapeFlags are the flags that describe a cluster.
 type shapeFlags struct {
 	shape    sandbox.Shape
 	mode     string
@@ -54,7 +53,6 @@ func (f *shapeFlags) addCommon(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.keep, "keep", false, "keep the cluster's folder, with its logs")
 }
 
-// options combines the flags with the session's.
 func (s *Session) options(f *shapeFlags) (sandbox.Options, error) {
 	o := s.Options()
 	o.Shape, o.Attacher, o.Keep = f.shape, f.attacher, f.keep
@@ -119,7 +117,6 @@ Try, in another terminal:
 	return err
 }
 
-// program is how this program is called again for the same cluster.
 func (s *Session) program() string {
 	program := os.Args[0]
 	if s.dir != "" {

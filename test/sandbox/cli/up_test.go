@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox"
 )
 
-// The commands that up prints find the cluster that it has started.
 func TestProgramFindsItsCluster(t *testing.T) {
 	for want, s := range map[string]*Session{
 		"": {}, " --name a": {name: "a"}, " --dir /tmp/x": {dir: "/tmp/x"}, " --dir /tmp/x --name a": {dir: "/tmp/x", name: "a"},
@@ -21,7 +20,6 @@ func TestProgramFindsItsCluster(t *testing.T) {
 	}
 }
 
-// Who asks for the processes of a cluster that does not run is told so, and sees no other one's.
 func TestStatusOfAClusterThatDoesNotRun(t *testing.T) {
 	cmd := newStatusCommand(&Session{dir: t.TempDir(), name: "nope"})
 	cmd.SetArgs(nil)

@@ -22,12 +22,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Resource is a kind of csi-addons' objects, such as networkfences.
 func Resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "csiaddons.openshift.io", Version: "v1alpha1", Resource: name}
 }
 
-// Namespace is where the CSIAddonsNodes are: that of the driver.
+// Namespace is the driver's, and has the CSIAddonsNodes.
 const Namespace = "disk-system"
 
 type options struct {
@@ -38,7 +37,6 @@ type options struct {
 	timeout    time.Duration
 }
 
-// NewCommand returns the command that plays csi-addons.
 func NewCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -62,7 +60,6 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// run watches and responds until ctx ends.
 func (o options) run(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
@@ -109,7 +106,7 @@ func dial(socket string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// handle has f called with the key of each object that is there, changes or goes.
+// handle's key is that of each object that is there, changes or goes.
 func handle(informer cache.SharedIndexInformer, f func(key string, before, after any)) error {
 	keyed := func(before, after any) {
 		object := after

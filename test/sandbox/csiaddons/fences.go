@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The words of csi-addons' API, api/csiaddons/v1alpha1/networkfence_types.go, and of its
-// controller, internal/controller/csiaddons/networkfence_controller.go.
+// The words of csi-addons' API, api/csiaddons/v1alpha1/networkfence_types.go, and of
+// internal/controller/csiaddons/networkfence_controller.go.
 const (
 	finalizer       = "csiaddons.openshift.io/network-fence"
 	stateFenced     = "Fenced"
@@ -31,10 +31,8 @@ const (
 	noCIDRs         = "Failed to validate Networkfence parameters: required parameter spec.cidrs is not specified"
 )
 
-// workers is how many objects of a kind are looked at at a time.
 const workers = 10
 
-// fences does what NetworkFences ask for.
 type fences struct {
 	options
 	objects         dynamic.NamespaceableResourceInterface
@@ -59,7 +57,7 @@ func newQueue() workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 }
 
-// generation is that of an object; -1: there is none.
+// generation is -1 if there is no object.
 func generation(object any) int64 {
 	if o, ok := object.(metav1.Object); ok && o != nil {
 		return o.GetGeneration()
@@ -71,8 +69,7 @@ func (f *fences) run(ctx context.Context) {
 	work(ctx, f.queue, func(ctx context.Context, key string) (time.Duration, error) { return 0, f.reconcile(ctx, key) })
 }
 
-// work takes keys from a queue until ctx ends. What fails is tried again; what names a time is
-// looked at again after it.
+// A failed key is tried again; a key with a time is looked at again after it.
 func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], reconcile func(context.Context, string) (time.Duration, error)) {
 	for range workers {
 		go func() {
@@ -100,8 +97,6 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 	queue.ShutDown()
 }
 
-// reconcile does what one NetworkFence asks for. What it reads may be old: then its write
-// fails, and it is tried again.
 func (f *fences) reconcile(ctx context.Context, name string) error {
 	object, err := f.cached.Get(name)
 	if err != nil {
@@ -137,7 +132,6 @@ func (f *fences) reconcile(ctx context.Context, name string) error {
 	return f.say(ctx, o, resultSucceeded, words)
 }
 
-// isOurs is an error unless the class of a NetworkFence, or itself, names the driver.
 func (f *fences) isOurs(o *unstructured.Unstructured) error {
 	driver, _, _ := unstructured.NestedString(o.Object, "spec", "driver")
 	if class, _, _ := unstructured.NestedString(o.Object, "spec", "networkFenceClassName"); class != "" {
@@ -153,7 +147,6 @@ func (f *fences) isOurs(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// ask has the driver fence or unfence.
 func (f *fences) ask(ctx context.Context, state string, texts []string) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -170,7 +163,6 @@ func (f *fences) ask(ctx context.Context, state string, texts []string) error {
 	return err
 }
 
-// fails says why it failed, and returns that.
 func (f *fences) fails(ctx context.Context, o *unstructured.Unstructured, cause error) error {
 	if err := f.say(ctx, o, resultFailed, cause.Error()); err != nil {
 		klog.FromContext(ctx).Info("Failed to update status", "object", o.GetName(), "reason", err.Error())
@@ -178,7 +170,6 @@ func (f *fences) fails(ctx context.Context, o *unstructured.Unstructured, cause 
 	return cause
 }
 
-// say writes the status: nothing in it tells of which generation it is.
 func (f *fences) say(ctx context.Context, o *unstructured.Unstructured, result, message string) error {
 	o = o.DeepCopy()
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
@@ -191,8 +182,7 @@ func (f *fences) say(ctx context.Context, o *unstructured.Unstructured, result, 
 	return err
 }
 
-// asTyped is a copy of a NetworkFence as csi-addons' Go type has it: fields of its spec that
-// are empty are there all the same where they have no omitempty, or are no pointers.
+// csi-addons' Go type adds empty fields of a spec, unless they have omitempty and are pointers.
 func asTyped(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")

@@ -25,17 +25,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// How often a sidecar that can't be reached is tried again, after which time at first, and
-// after which one that was reached is tried anew
-// (internal/controller/csiaddons/csiaddonsnode_controller.go).
+// The times of attempts to reach a sidecar (internal/controller/csiaddons/csiaddonsnode_controller.go).
 const (
 	retries    = 3
 	firstRetry = 2 * time.Second
 	recheck    = time.Hour
 )
 
-// sidecars makes a CSIAddonsNode for each node of which the driver's plugin answers, and keeps
-// its status.
 type sidecars struct {
 	options
 	objects         dynamic.ResourceInterface
@@ -69,7 +65,6 @@ func newSidecars(o options, objects dynamic.Interface, cached, classes informers
 	)
 }
 
-// name is that of a node's CSIAddonsNode, as a sidecar of a DaemonSet has it.
 func (s *sidecars) name(node string) string { return node + "-" + Namespace + "-daemonset-disk" }
 
 func nodeOf(o *unstructured.Unstructured) string {
@@ -82,7 +77,6 @@ func (s *sidecars) run(ctx context.Context) {
 	work(ctx, s.there, s.connect)
 }
 
-// announce makes a node's CSIAddonsNode once its plugin answers: the sidecar's part.
 func (s *sidecars) announce(ctx context.Context, node string) error {
 	if _, err := s.clients(ctx, node); err != nil {
 		return nil // the Node's next change brings it back here
@@ -99,7 +93,6 @@ func (s *sidecars) announce(ctx context.Context, node string) error {
 	return err
 }
 
-// connect asks a node's sidecar for its clients, and says so in the CSIAddonsNode's status.
 func (s *sidecars) connect(ctx context.Context, node string) (time.Duration, error) {
 	object, err := s.cached.ByNamespace(Namespace).Get(s.name(node))
 	if err != nil {
@@ -128,8 +121,7 @@ func (s *sidecars) connect(ctx context.Context, node string) (time.Duration, err
 	})
 }
 
-// unreachable counts the times that a sidecar could not be reached, and deletes the
-// CSIAddonsNode after the last.
+// unreachable deletes the CSIAddonsNode after the last attempt.
 func (s *sidecars) unreachable(ctx context.Context, o *unstructured.Unstructured, cause error) (time.Duration, error) {
 	tried := 0
 	if reason, _, _ := unstructured.NestedString(o.Object, "status", "reason"); reason != "" {
@@ -159,7 +151,6 @@ func (s *sidecars) say(ctx context.Context, o *unstructured.Unstructured, status
 	return err
 }
 
-// clients asks the driver's plugin of a node from where it reaches the storage.
 func (s *sidecars) clients(ctx context.Context, node string) ([]*fence.ClientDetails, error) {
 	n, err := s.nodes.Get(node)
 	if err != nil {
@@ -184,7 +175,6 @@ func (s *sidecars) clients(ctx context.Context, node string) ([]*fence.ClientDet
 	return answer.GetClients(), nil
 }
 
-// ofDriver lists the driver's classes, sorted.
 func (s *sidecars) ofDriver() []string {
 	var names []string
 	list, _ := s.classes.List(labels.Everything()) // a cache has no errors

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// serviceOptions are the flags of the disk service.
 type serviceOptions struct {
 	listen        string
 	csiEndpoint   string
@@ -35,8 +34,6 @@ type serviceOptions struct {
 	copyInBackground                             bool
 }
 
-// NewServiceCommand returns the command that runs the disk service until it is
-// interrupted, terminated, or its context ends.
 func NewServiceCommand() *cobra.Command {
 	var o serviceOptions
 	cmd := &cobra.Command{

@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// attachedTo returns the nodes that the cloud has the volume at.
 func (w *world) attachedTo(volume string) []string {
 	w.t.Helper()
 	disks, err := w.api.Disks(w.ctx)
@@ -44,7 +43,6 @@ func wantCode(t *testing.T, err error, want codes.Code) {
 
 func calls(c ...diskapi.Call) []diskapi.Call { return c }
 
-// TestFailedAttach fails the next two attaches of one volume only.
 func TestFailedAttach(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("worker-1", 4)
@@ -68,7 +66,6 @@ func TestFailedAttach(t *testing.T) {
 	}
 }
 
-// TestLie: the attach happens, the answer is an error; the judge counts it.
 func TestLie(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 4), w.node("worker-2", 4)
@@ -86,8 +83,7 @@ func TestLie(t *testing.T) {
 	}
 }
 
-// TestSuccessWithoutEffect: a detach says it was done and was not. No rule is
-// broken by whoever believes it; the cloud refuses.
+// A detach without an effect is answered with success. Believing it breaks no rule; the cloud refuses.
 func TestSuccessWithoutEffect(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 4), w.node("worker-2", 4)
@@ -106,7 +102,6 @@ func TestSuccessWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestDelay: the call is held back, and then goes through.
 func TestDelay(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("worker-1", 4)
@@ -117,7 +112,6 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestHang: the call hangs until the fault is cleared, and then goes through.
 func TestHang(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("worker-1", 4)
@@ -136,7 +130,6 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestHangAfter: the caller gives up on an attach that took effect at once.
 func TestHangAfter(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("worker-1", 4)
@@ -163,7 +156,6 @@ func TestHangAfter(t *testing.T) {
 	}
 }
 
-// TestLatencyAtRunTime: an operation takes as long as was set last.
 func TestLatencyAtRunTime(t *testing.T) {
 	w := newWorld(t, "--detach-latency", "1h")
 	a := w.node("worker-1", 4)
@@ -177,7 +169,6 @@ func TestLatencyAtRunTime(t *testing.T) {
 	}
 }
 
-// TestStageFault: faults reach the node calls too.
 func TestStageFault(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("worker-1", 4)
@@ -191,8 +182,7 @@ func TestStageFault(t *testing.T) {
 	w.must(a.stage(vol, ctx))
 }
 
-// TestSeededFaults: the same seed fails the same calls; a restart in the middle
-// does not change which.
+// A seed fails the same calls, also over a restart.
 func TestSeededFaults(t *testing.T) {
 	outcomes := func(restart bool) string {
 		w := newWorld(t)
@@ -228,9 +218,7 @@ func TestSeededFaults(t *testing.T) {
 	}
 }
 
-// A node can be stopped at every step of a volume's way: before anything has happened,
-// and when all of it is done and nobody has heard. One that is killed there, and
-// started again, is found as it was stopped.
+// A node can be stopped before and after each step of a volume's way, and is found so after a kill.
 func TestStopsAtEveryStep(t *testing.T) {
 	for _, call := range diskapi.MountCalls() {
 		for _, action := range []diskapi.Action{diskapi.Hang, diskapi.HangDone} {
@@ -280,7 +268,6 @@ func TestStopsAtEveryStep(t *testing.T) {
 	}
 }
 
-// mounts is the node's mount table.
 func (n *nodeUnderTest) mounts() string {
 	n.w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(n.root, "plugins", disk.DefaultDriver, csinode.MountTable))

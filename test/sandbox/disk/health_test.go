@@ -12,8 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// TestVolumeHealth: what is wrong with a disk is said by both calls, also by a service that was
-// started anew, until it is said to be well.
 func TestVolumeHealth(t *testing.T) {
 	w := newWorld(t, "--volume-health")
 	var volumes []string
@@ -40,7 +38,6 @@ func TestVolumeHealth(t *testing.T) {
 	}
 }
 
-// TestVolumeHealthRefuses: what can't be is refused, and a driver that does not offer it says so.
 func TestVolumeHealthRefuses(t *testing.T) {
 	w := newWorld(t, "--volume-health")
 	volume := w.create("v")
@@ -74,7 +71,6 @@ func TestVolumeHealthRefuses(t *testing.T) {
 	}
 }
 
-// unwell lists the disks with which something is wrong, and what, so many a page.
 func (w *world) unwell(limit int32) map[string][]*csi.VolumeHealth_VolumeHealthEntry {
 	w.t.Helper()
 	found, token := map[string][]*csi.VolumeHealth_VolumeHealthEntry{}, ""

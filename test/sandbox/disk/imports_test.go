@@ -17,8 +17,7 @@ const (
 	here    = moorage + "test/sandbox/disk"
 )
 
-// TestJudgeSharesNoCode: nothing in this folder imports anything of Moorage
-// outside of it, or of Kubernetes' own implementation; and the judge sees only
+// Nothing here imports Moorage outside of this folder, or Kubernetes' implementation. The judge sees only
 // the vocabulary of calls.
 func TestJudgeSharesNoCode(t *testing.T) {
 	files := 0

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// asService makes the test binary run the disk service with these arguments.
 const asService = "DISK_SERVICE_ARGS"
 
 func TestMain(m *testing.M) {
@@ -29,7 +28,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// spawn runs the service of the world as a process of its own.
 func (w *world) spawn() *exec.Cmd {
 	w.t.Helper()
 	w.stop()
@@ -44,8 +42,7 @@ func (w *world) spawn() *exec.Cmd {
 	return child
 }
 
-// TestKilledServiceRemembers kills the process with SIGKILL while an attach
-// hangs: the next one has what was applied, and the attach is in doubt.
+// After a SIGKILL during an attach the applied state is there, and the attach is in doubt.
 func TestKilledServiceRemembers(t *testing.T) {
 	w := newWorld(t)
 	child := w.spawn()

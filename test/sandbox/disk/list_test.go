@@ -8,7 +8,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// TestListVolumes: offered only if asked for; pages follow each other.
 func TestListVolumes(t *testing.T) {
 	w := newWorld(t, "--list-volumes", "--get-volume")
 	a := w.node("worker-1", 4)

@@ -14,7 +14,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operating are the arguments of a service that does all operations.
 func operating(args ...string) []string {
 	return append([]string{"--snapshots", "--group-snapshots", "--clones", "--expansion"}, args...)
 }
@@ -24,14 +23,12 @@ func (w *world) snapshot(name, volume string) (*csi.Snapshot, error) {
 	return r.GetSnapshot(), err
 }
 
-// snapshotting asks for a snapshot, and sends what came of it.
 func (w *world) snapshotting(name, volume string) <-chan error {
 	done := make(chan error, 1)
 	go func() { _, err := w.snapshot(name, volume); done <- err }()
 	return done
 }
 
-// copyOf makes a volume from a snapshot or, if that is empty, from another volume.
 func (w *world) copyOf(name, snapshot, volume string) (*csi.Volume, error) {
 	from := &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
 		Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: volume},
@@ -51,7 +48,6 @@ func (w *world) expand(volume string, size int64) (*csi.ControllerExpandVolumeRe
 	})
 }
 
-// refused fails the test unless a call was refused with this code.
 func (w *world) refused(err error, want codes.Code, what string) {
 	w.t.Helper()
 	if status.Code(err) != want {
@@ -66,7 +62,6 @@ func (w *world) snapshots() []diskapi.Snapshot {
 	return list
 }
 
-// gone unmounts a volume and detaches it.
 func (w *world) gone(volume string, n *nodeUnderTest) {
 	w.t.Helper()
 	w.must(n.unmount(volume))
@@ -74,9 +69,8 @@ func (w *world) gone(volume string, n *nodeUnderTest) {
 	w.must(w.unpublish(volume, n))
 }
 
-// TestCopiesHaveWhatWasFlushed: a snapshot and a clone have what was on the disk when they were
-// made, not what was only in the machine's memory, nor what was written later; and a disk that
-// is made from one begins with that.
+// A copy has only what was on the disk when it was made: no write from the machine's memory, and no later
+// write.
 func TestCopiesHaveWhatWasFlushed(t *testing.T) {
 	w := newWorld(t, operating()...)
 	a := w.node("worker-1", 4)
@@ -114,8 +108,6 @@ func TestCopiesHaveWhatWasFlushed(t *testing.T) {
 	}
 }
 
-// TestOperationsNeedTheVolumeAttached: a driver that copies and expands through the node refuses
-// while the volume is detached, and where it is at a machine that is off.
 func TestOperationsNeedTheVolumeAttached(t *testing.T) {
 	w := newWorld(t, operating("--attach-for=snapshot,clone,expansion")...)
 	a := w.node("worker-1", 4)
@@ -149,8 +141,6 @@ func TestOperationsNeedTheVolumeAttached(t *testing.T) {
 	}
 }
 
-// TestOperationsNeedTheVolumeDetached: a driver that expands offline refuses while the volume is
-// attached, and refuses to attach it until it is done.
 func TestOperationsNeedTheVolumeDetached(t *testing.T) {
 	w := newWorld(t, operating("--detach-for=expansion,snapshot", "--expand-latency=1h")...)
 	a := w.node("worker-1", 4)
@@ -176,8 +166,6 @@ func TestOperationsNeedTheVolumeDetached(t *testing.T) {
 	}
 }
 
-// TestGroupSnapshots: a group has all of its volumes or none, from one moment, and is deleted
-// as one.
 func TestGroupSnapshots(t *testing.T) {
 	w := newWorld(t, operating("--attach-for=snapshot")...)
 	a := w.node("worker-1", 4)
@@ -212,8 +200,7 @@ func TestGroupSnapshots(t *testing.T) {
 	w.refused(err, codes.NotFound, "a group that was deleted")
 }
 
-// TestSnapshotsInTheBackground: a snapshot that is answered at once is not ready, can't be
-// restored, outlives the process, and is gone if its volume is detached before it is ready.
+// A snapshot in the making can't be restored, outlives the process, and is gone if its volume is detached.
 func TestSnapshotsInTheBackground(t *testing.T) {
 	w := newWorld(t, operating("--attach-for=snapshot", "--copy-in-background", "--copy-latency=1h")...)
 	child := w.spawn()
@@ -253,8 +240,7 @@ func TestSnapshotsInTheBackground(t *testing.T) {
 	}
 }
 
-// TestNoBlameForDeadMachines: an operation that loses its volume with the machine comes to
-// nothing, and no detach is to blame for that.
+// An operation that loses its volume with the machine fails, and no detach is to blame.
 func TestNoBlameForDeadMachines(t *testing.T) {
 	w := newWorld(t, operating("--attach-for=snapshot", "--copy-latency=1h")...)
 	a := w.node("worker-1", 4)
@@ -269,7 +255,6 @@ func TestNoBlameForDeadMachines(t *testing.T) {
 	}
 }
 
-// TestFaultsOfOperations: calls of operations go wrong as others do.
 func TestFaultsOfOperations(t *testing.T) {
 	w := newWorld(t, operating()...)
 	vol := w.create("v")
@@ -299,7 +284,6 @@ func TestFaultsOfOperations(t *testing.T) {
 	}
 }
 
-// TestNothingButAttaching: a driver without operations offers none, and does none.
 func TestNothingButAttaching(t *testing.T) {
 	w := newWorld(t)
 	vol := w.create("v")

@@ -14,17 +14,14 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// planted is a broken rule: what is done over the sockets, and what the judge is
-// to say of it.
 type planted struct {
 	args    []string
 	plant   func(w *world, a, b *nodeUnderTest)
 	attempt diskapi.Attempt
-	// first is a rule without whose breach this one can't be broken; mostly none.
+	// Without a breach of first this rule can't be broken; mostly empty.
 	first diskapi.Rule
 }
 
-// attach publishes a new volume and returns it with its publish context.
 func (w *world) attach(name string, n *nodeUnderTest) (volume string, publish map[string]string) {
 	w.t.Helper()
 	volume = w.create(name)
@@ -146,8 +143,6 @@ func plants() map[diskapi.Rule][]planted {
 	}
 }
 
-// TestPlantedViolations breaks every rule over the real sockets and sees it, and
-// only it, reported.
 func TestPlantedViolations(t *testing.T) {
 	for _, rule := range diskapi.Rules() {
 		if len(plants()[rule]) == 0 {
@@ -170,8 +165,6 @@ func TestPlantedViolations(t *testing.T) {
 	}
 }
 
-// TestFencedNodeIsLetGo: a dead node's volume may be unpublished though it was
-// staged, and a node that boots again has nothing staged and may be used.
 func TestFencedNodeIsLetGo(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
@@ -197,9 +190,8 @@ func TestFencedNodeIsLetGo(t *testing.T) {
 	}
 }
 
-// TestCutOffNode: the storage refuses what a node asks for that it has cut off, by the address
-// that the node's driver names, until that address is let in again; its volume may leave it,
-// with the mount in place.
+// The storage refuses a cut-off address until it is let in again; the volume may leave the node, with the
+// mount in place.
 func TestCutOffNode(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
@@ -231,7 +223,6 @@ func TestCutOffNode(t *testing.T) {
 	}
 }
 
-// clients are the CIDRs that a node's driver names.
 func (w *world) clients(n *nodeUnderTest) []*fence.CIDR {
 	w.t.Helper()
 	node, err := w.api.Node(w.ctx, n.id())

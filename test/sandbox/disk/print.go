@@ -11,9 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// PrintLog writes entries as a table for people, a line for each call's end and
-// for each noted entry, and one for each arrival and application that the given
-// entries don't show the end of.
 func PrintLog(w io.Writer, entries []Entry) error {
 	ended := map[uint64]bool{}
 	for _, e := range entries {
@@ -49,8 +46,6 @@ func line(e Entry) []string {
 	}
 }
 
-// PrintViolations writes violations as a table for people, or one line that
-// there are none.
 func PrintViolations(w io.Writer, violations []Violation) error {
 	if len(violations) == 0 {
 		_, err := fmt.Fprintln(w, "The disk service saw no violation.")

@@ -15,7 +15,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// TestLifeOfADisk walks one disk through every call, over the real sockets.
 func TestLifeOfADisk(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("worker-1", 2)
@@ -53,7 +52,6 @@ func TestLifeOfADisk(t *testing.T) {
 	})
 }
 
-// wantCalls compares the calls of a volume that were answered with success.
 func wantCalls(t *testing.T, w *world, volume string, want []diskapi.Call) {
 	t.Helper()
 	entries, err := w.api.Log(w.ctx, 0, disk.Filter{Volume: volume, Phase: diskapi.Returned, Outcome: diskapi.OK})
@@ -72,8 +70,6 @@ func wantCalls(t *testing.T, w *world, volume string, want []diskapi.Call) {
 	}
 }
 
-// TestBlockVolumeGetsAFile: if block volumes are allowed; else they are refused
-// before anything was done.
 func TestBlockVolumeGetsAFile(t *testing.T) {
 	w := newWorld(t)
 	n := w.node("worker-1", 2)
@@ -102,8 +98,6 @@ func TestBlockVolumeGetsAFile(t *testing.T) {
 	}
 }
 
-// TestNodePluginRemembers restarts the plugin: what was staged stays staged, so
-// the kubelet's second NodeStage and its NodePublish succeed.
 func TestNodePluginRemembers(t *testing.T) {
 	w := newWorld(t)
 	n := w.node("worker-1", 2)
@@ -114,7 +108,7 @@ func TestNodePluginRemembers(t *testing.T) {
 	n.stop()
 	n.start()
 	w.must(n.mount(vol, ctx, writer()))
-	// What is done already takes no time.
+	// Finished work takes no time.
 	w.must(w.api.SetLatency(w.ctx, diskapi.NodeStage, time.Hour))
 	w.must(n.stage(vol, ctx))
 	again, err := w.api.Log(w.ctx, 0, disk.Filter{Call: diskapi.NodeStage, Phase: diskapi.Returned})
@@ -127,8 +121,6 @@ func TestNodePluginRemembers(t *testing.T) {
 	}
 }
 
-// TestServiceRemembers restarts the service: the cloud has what it had, and the
-// log goes on in one sequence.
 func TestServiceRemembers(t *testing.T) {
 	w := newWorld(t)
 	n := w.node("worker-1", 2)

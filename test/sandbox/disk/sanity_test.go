@@ -18,7 +18,6 @@ var (
 	accessType = flag.String("access-type", "mount", "mount or block, for the volumes of TestSanity")
 )
 
-// TestSanity: csi-sanity, which the sandbox's authors did not write, finds no fault with the driver.
 func TestSanity(t *testing.T) {
 	args := operating("--list-volumes", "--get-volume", "--volume-health", "--zones")
 	blocks := filepath.Join(t.TempDir(), "blocks")

@@ -29,10 +29,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/service"
 )
 
-// provisionWorkers is how many claims are provisioned at once.
 const provisionWorkers = 20
 
-// run opens the service's state and serves until ctx ends.
 func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 	attachFor, err := diskapi.ParseOperations(o.attachFor)
 	if err != nil {
@@ -67,8 +65,6 @@ func (o serviceOptions) run(ctx context.Context, out io.Writer) error {
 	return errors.Join(err, s.Close())
 }
 
-// serve listens, says where in one line on out, and runs the servers until ctx
-// ends or one of them fails.
 func (o serviceOptions) serve(ctx context.Context, s *service.Service, out io.Writer) error {
 	driver, err := csidriver.New(csidriver.Config{
 		Name: o.driver, ListVolumes: o.listVolumes, GetVolume: o.getVolume, VolumeHealth: o.volumeHealth,
@@ -109,8 +105,7 @@ func (o serviceOptions) serve(ctx context.Context, s *service.Service, out io.Wr
 	return nil
 }
 
-// runUntilFirst runs the parts until ctx ends, which is no error, or the first
-// of them returns; then it stops them and waits for all.
+// runUntilFirst stops all parts when ctx ends, which is no error, or when a part returns.
 func runUntilFirst(ctx context.Context, parts []func(context.Context) error, stop func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,21 +123,18 @@ func runUntilFirst(ctx context.Context, parts []func(context.Context) error, sto
 	cancel()
 	err = errors.Join(err, stop())
 	for range running {
-		// What the others say after they were stopped is not news.
+		// Errors after the stop are not news.
 		<-ended
 	}
 	return err
 }
 
-// provision runs the provisioner against the service's own CSI endpoint, as a
-// sidecar would.
 func (o serviceOptions) provision(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("provisioner: read the kubeconfig: %w", err)
 	}
-	// The API server limits its clients by itself; a limit here would show up
-	// in measurements of others.
+	// The API server limits its clients; a limit here would show up in measurements of others.
 	config.QPS = -1
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -164,7 +156,6 @@ func (o serviceOptions) provision(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// listenUnix listens on a socket, replacing one that a killed process left.
 func listenUnix(endpoint string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(endpoint, "unix://")
 	if !ok || !filepath.IsAbs(path) {

@@ -22,12 +22,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// patience bounds how long a test waits for something that is sure to come; no
-// test passes by reaching it.
+// No test passes by reaching patience.
 const patience = 30 * time.Second
 
-// world is a disk service, run by its command as the sandbox runs it, and node
-// plugins, all spoken to over their sockets.
 type world struct {
 	t          *testing.T
 	dir        string
@@ -46,7 +43,7 @@ type world struct {
 
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	// Not t.TempDir: with the test's name in it a socket path would be too long.
+	// Not t.TempDir: with the test's name, a socket path would be too long.
 	dir, err := os.MkdirTemp("", "disk")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +57,6 @@ func newWorld(t *testing.T, args ...string) *world {
 	return w
 }
 
-// start runs the service on the world's folder, again if it ran before.
 func (w *world) start() {
 	w.t.Helper()
 	cmd := disk.NewServiceCommand()
@@ -87,7 +83,6 @@ func (w *world) serviceArgs() []string {
 	return []string{"--csi-endpoint", "unix://" + filepath.Join(w.dir, "csi.sock"), "--state-dir", filepath.Join(w.dir, "state")}
 }
 
-// connect reads where the service listens and connects.
 func (w *world) connect(out io.Reader) {
 	w.t.Helper()
 	var admin, socket string
@@ -105,7 +100,6 @@ func (w *world) connect(out io.Reader) {
 	w.must(w.api.Healthy(w.ctx))
 }
 
-// node starts a node plugin and announces the node.
 func (w *world) node(name string, slots int) *nodeUnderTest {
 	w.t.Helper()
 	n := &nodeUnderTest{w: w, name: name, slots: slots, zone: w.zone, root: filepath.Join(w.dir, name), ticks: make(chan func())}
@@ -114,7 +108,6 @@ func (w *world) node(name string, slots int) *nodeUnderTest {
 	return n
 }
 
-// nodeUnderTest is a node plugin that is spoken to as a kubelet would.
 type nodeUnderTest struct {
 	w     *world
 	name  string
@@ -122,7 +115,6 @@ type nodeUnderTest struct {
 	zone  string
 	block bool
 	root  string
-	// ticks has the pods of the node write; without, they do when a volume is mounted.
 	ticks chan func()
 	csi.NodeClient
 	stop func()
@@ -222,7 +214,6 @@ func (w *world) delete(volume string) error {
 	return err
 }
 
-// rules returns the rules that were broken so far, in order.
 func (w *world) rules() []diskapi.Rule {
 	w.t.Helper()
 	violations, err := w.api.Violations(w.ctx, 0)
@@ -241,7 +232,6 @@ func (w *world) fault(f disk.Fault) disk.Fault {
 	return f
 }
 
-// await waits for the first log entry that matches.
 func (w *world) await(f disk.Filter) disk.Entry {
 	w.t.Helper()
 	e, err := w.api.WaitFor(w.ctx, 0, f)
@@ -256,7 +246,6 @@ func (w *world) must(err error) {
 	}
 }
 
-// writer is a ReadWriteOnce capability as external-attacher states it.
 func writer() *csi.VolumeCapability {
 	return capability(csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER)
 }
@@ -270,7 +259,6 @@ func capability(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability
 
 func dial(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
-	// The server may listen a moment later than this: try again soon.
 	soon := backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond}
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: soon, MinConnectTimeout: time.Second}))

@@ -12,14 +12,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// tick has the node's pods write once, and returns when that is done.
 func (n *nodeUnderTest) tick() {
 	written := make(chan struct{})
 	n.ticks <- func() { close(written) }
 	<-written
 }
 
-// use attaches, stages and mounts a volume at a node, and waits for the pod's first write.
 func (w *world) use(volume string, n *nodeUnderTest) disk.Entry {
 	w.t.Helper()
 	mark, err := w.api.Mark(w.ctx)
@@ -33,7 +31,6 @@ func (w *world) use(volume string, n *nodeUnderTest) disk.Entry {
 	return e
 }
 
-// written lists what the log has of the writes to a volume.
 func (w *world) written(volume string) (calls []diskapi.Call) {
 	w.t.Helper()
 	entries, err := w.api.Log(w.ctx, 0, disk.Filter{Volume: volume, Phase: diskapi.Noted})
@@ -44,8 +41,6 @@ func (w *world) written(volume string) (calls []diskapi.Call) {
 	return calls
 }
 
-// TestPodsWrite: a volume is written to while it is published; the log has of that the first
-// write and the last; and the next node finds all of it.
 func TestPodsWrite(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
@@ -77,8 +72,6 @@ func TestPodsWrite(t *testing.T) {
 	}
 }
 
-// TestWhoReadsWritesNothing: neither a pod that mounts a volume for reading, nor one whose
-// volume is for reading only.
 func TestWhoReadsWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	n := w.node("worker-1", 4)
@@ -101,8 +94,7 @@ func TestWhoReadsWritesNothing(t *testing.T) {
 	}
 }
 
-// TestWriterOutlivesItsPlugin: the machine goes on writing where it was when the plugin is
-// started anew; after a boot it does not.
+// A machine goes on writing when its plugin starts anew, but not after a boot.
 func TestWriterOutlivesItsPlugin(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
@@ -114,7 +106,6 @@ func TestWriterOutlivesItsPlugin(t *testing.T) {
 	a.tick()
 	a.stop()
 	w.must(w.api.Fence(w.ctx, a.id()))
-	// A write that was under way may be refused after that.
 	if got := w.written(vol); len(got) < 2 || !slices.Equal(got[:2], []diskapi.Call{diskapi.WriteBegan, diskapi.Wrote}) {
 		t.Errorf("the log has %v, want one writer and how far it came", got)
 	}
@@ -134,8 +125,7 @@ func TestWriterOutlivesItsPlugin(t *testing.T) {
 	}
 }
 
-// TestUnmountFlushesWhatAnotherPluginWrote: what is in the machine's memory is flushed by the last
-// unmount, also where the plugin that is asked for it has written nothing yet.
+// The last unmount flushes the machine's memory, also if its plugin has written nothing.
 func TestUnmountFlushesWhatAnotherPluginWrote(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
@@ -158,8 +148,7 @@ func TestUnmountFlushesWhatAnotherPluginWrote(t *testing.T) {
 	}
 }
 
-// TestWriterThatIsCutOff stops at the first write that is refused, and does not go on when its
-// node is let in, until the volume is unmounted.
+// A cut-off writer stops at the first refusal until the volume is unmounted.
 func TestWriterThatIsCutOff(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
@@ -192,8 +181,7 @@ func TestWriterThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestWriterThatSlept: its node was cut off and let in without its knowing, and another one
-// has written meanwhile. It writes over that.
+// A node that was cut off and let in unawares writes over the other writer's data.
 func TestWriterThatSlept(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("worker-1", 2), w.node("worker-2", 2)
@@ -222,7 +210,7 @@ func TestWriterThatSlept(t *testing.T) {
 	}
 }
 
-// TestWriterGoesOn after an unmount that has failed when the disk service had carried it out.
+// The unmount failed after the disk service had carried it out.
 func TestWriterGoesOn(t *testing.T) {
 	w := newWorld(t)
 	n := w.node("worker-1", 2)

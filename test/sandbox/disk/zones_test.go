@@ -11,8 +11,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// A volume is made in the preferred zone, says so, and can be attached to nodes of that zone only, also when the service
-// has started again.
+// A volume is made in the preferred zone, and can be attached in that zone only.
 func TestZones(t *testing.T) {
 	w := newWorld(t, "--zones", "--list-volumes")
 	w.zone = "north"
@@ -49,7 +48,6 @@ func TestZones(t *testing.T) {
 	w.refused(err, codes.InvalidArgument, "a topology of another driver")
 }
 
-// Without zones a driver does not say that it has a topology, and knows none.
 func TestWithoutZones(t *testing.T) {
 	w := newWorld(t)
 	n := w.node("worker-1", 4)
@@ -62,7 +60,6 @@ func TestWithoutZones(t *testing.T) {
 	}
 }
 
-// createFor asks for a volume in one of some zones, the preferred first.
 func (w *world) createFor(name string, zones ...string) (*csi.Volume, error) {
 	r := &csi.TopologyRequirement{Preferred: []*csi.Topology{diskapi.Topology(zones[0])}}
 	for _, zone := range zones {
@@ -74,7 +71,6 @@ func (w *world) createFor(name string, zones ...string) (*csi.Volume, error) {
 	return made.GetVolume(), err
 }
 
-// zoneOf is the zone of a volume or a node that has one.
 func zoneOf(topologies ...*csi.Topology) string {
 	if len(topologies) != 1 {
 		return ""

@@ -14,20 +14,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenMount is where client-go looks for the service account of a pod.
 const tokenMount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// kubeletFolder is where a node has its kubelet's folder, as containers know it.
 const kubeletFolder = "/var/lib/kubelet"
 
-// mounts are a container's folders: by path in the container, the path on this
-// machine.
 type mounts struct {
 	paths map[string]string
 	token string // the folder of the service account's token; empty without one
 }
 
-// mounts finds the folders that the kubelet filled for a container.
 func (r *Runtime) mounts(pod *corev1.Pod, container *corev1.Container) (mounts, error) {
 	out := mounts{paths: map[string]string{}}
 	root := filepath.Join(r.config.NodeDir(pod.Spec.NodeName), "pods", string(pod.UID), "volumes")
@@ -57,7 +52,6 @@ func (r *Runtime) mounts(pod *corev1.Pod, container *corev1.Container) (mounts, 
 	return out, nil
 }
 
-// plugin is the folder of a volume's plugin in the kubelet's folder.
 func plugin(volume *corev1.Volume) string {
 	switch {
 	case volume.Secret != nil:
@@ -70,8 +64,6 @@ func plugin(volume *corev1.Volume) string {
 	return "kubernetes.io~empty-dir"
 }
 
-// translate replaces the path of a mount, the innermost, by where it is on this
-// machine.
 func (m mounts) translate(arg string) string {
 	out, longest := arg, 0
 	for inside, outside := range m.paths {
@@ -84,8 +76,7 @@ func (m mounts) translate(arg string) string {
 	return out
 }
 
-// writeKubeconfig says how to reach the API server with the token and the
-// authority in a folder, which both are read again when they change.
+// The token and the authority are read again when they change.
 func writeKubeconfig(path, url, token string) error {
 	const name = "pod"
 	config := clientcmdapi.NewConfig()

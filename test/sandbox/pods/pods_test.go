@@ -65,7 +65,6 @@ func TestPortsAreFoundByName(t *testing.T) {
 	}
 }
 
-// A workload's pods are those that its selector selects, and as many as it wants or none.
 func TestExactlyAsManyAsAWorkloadWants(t *testing.T) {
 	pod := func(name, app string) *running {
 		return &running{ip: name, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}}}}
@@ -87,7 +86,6 @@ func TestExactlyAsManyAsAWorkloadWants(t *testing.T) {
 	}
 }
 
-// The kubelet's folder is that of the pod's own node, and no other folder of the host is known.
 func TestHostFoldersAreTheNodes(t *testing.T) {
 	node := t.TempDir()
 	r := &Runtime{config: Config{NodeDir: func(name string) string { return node }}}

@@ -22,11 +22,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
 )
 
-// retryDelay is how long a container that failed, and is to run to its end, is
-// left alone.
 const retryDelay = time.Second
 
-// start starts the processes of a pod.
 func (r *Runtime) start(ctx context.Context, pod *corev1.Pod) (*running, error) {
 	ctx, stop := context.WithCancel(ctx)
 	p := &running{pod: pod, ip: fmt.Sprintf("127.%d.%d.%d", r.net[0], r.net[1], r.next), stop: stop}
@@ -51,7 +48,6 @@ func (r *Runtime) start(ctx context.Context, pod *corev1.Pod) (*running, error) 
 	return p, nil
 }
 
-// launch starts a process, to be kept alive or to run to its end.
 func (r *Runtime) launch(ctx context.Context, pod *corev1.Pod, spec supervise.Spec) error {
 	if spec.Restart {
 		return r.procs.Launch(spec)
@@ -73,8 +69,7 @@ func (r *Runtime) launch(ctx context.Context, pod *corev1.Pod, spec supervise.Sp
 	return nil
 }
 
-// report writes how a pod ended that nobody but its maker looks after. The kubelet, whose
-// containers are no processes, says of it that it runs.
+// report writes the end of a bare pod. Its kubelet, whose containers are no processes, says that it runs.
 func (r *Runtime) report(ctx context.Context, pod *corev1.Pod, failure error) {
 	if metav1.GetControllerOf(pod) != nil || len(pod.Spec.Containers) != 1 {
 		return
@@ -103,7 +98,6 @@ func runOnce(ctx context.Context, spec supervise.Spec) error {
 	return cmd.Run()
 }
 
-// spec is the process that a container becomes.
 func (r *Runtime) spec(p *running, container *corev1.Container) (supervise.Spec, error) {
 	name := p.pod.Name + "-" + container.Name
 	path, err := r.config.Binary(container.Image)
@@ -140,9 +134,8 @@ func (r *Runtime) spec(p *running, container *corev1.Container) (supervise.Spec,
 	}, nil
 }
 
-// environment is a container's environment, and what replaces references to it in arguments.
-// A pod's address is the one that its kubelet has told, which others may be given: the
-// processes have another, which is this machine's own.
+// environment uses the pod's address that its kubelet has told. The processes' real address is this
+// machine's.
 func environment(pod *corev1.Pod, container *corev1.Container) (env []string, expand *strings.Replacer, err error) {
 	var references []string
 	for _, variable := range container.Env {
@@ -159,8 +152,7 @@ func environment(pod *corev1.Pod, container *corev1.Container) (env []string, ex
 	return env, strings.NewReplacer(references...), nil
 }
 
-// listen gives an argument that ends in ":port" of the container the pod's
-// address.
+// listen gives a container's argument that ends in ":port" the pod's address.
 func listen(arg, ip string, ports []corev1.ContainerPort) string {
 	flag, port, ok := strings.Cut(arg, "=:")
 	number, err := strconv.Atoi(port)
@@ -170,9 +162,6 @@ func listen(arg, ip string, ports []corev1.ContainerPort) string {
 	return flag + "=" + ip + ":" + port
 }
 
-// identify has a process act as its pod's service account: by --kubeconfig, or,
-// where the client's settings are in a file, by that file. A process of the
-// latter kind is kube-scheduler's, whose address is a flag.
 func (r *Runtime) identify(args []string, token, dir, ip string) ([]string, error) {
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := writeKubeconfig(kubeconfig, r.config.APIServer, token); err != nil {

@@ -23,8 +23,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 )
 
-// Pull pulls an image for this machine's platform from a registry without TLS, and writes the
-// program of its entry point into a folder. It returns the program's path. Other files of the image
+// Pull writes the entry point's program of an image, from a registry without TLS, to a folder. Other files
 // are left out.
 func Pull(ctx context.Context, image, folder string) (string, error) {
 	repository, err := remote.NewRepository(image)
@@ -71,8 +70,6 @@ func read(ctx context.Context, store *memory.Store, of v1.Descriptor, into any) 
 	return json.Unmarshal(raw, into)
 }
 
-// unpack writes a file of a layer into a folder, and returns its path; empty if the layer does not
-// have it.
 func unpack(layer []byte, program, folder string) (string, error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(layer))
 	if err != nil {

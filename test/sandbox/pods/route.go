@@ -21,10 +21,8 @@ import (
 
 const probeTimeout = 2 * time.Second
 
-// ServeServices serves a proxy on a unix socket, by which the API server reaches
-// the Services' pods: CONNECT to a Service's cluster IP leads to a pod that is
-// ready. The pods' own processes reach Services by their names by the same proxy,
-// where they take one from their environment. It returns once it serves; stop ends it.
+// CONNECT to a Service's cluster IP leads to a ready pod. Pods reach Services by name. ServeServices
+// returns once it serves; stop ends it.
 func (r *Runtime) ServeServices(socket string) (stop func(), err error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -45,7 +43,6 @@ func (r *Runtime) ServeServices(socket string) (stop func(), err error) {
 	return func() { _ = server.Close(); served.Wait() }, nil
 }
 
-// connect answers one CONNECT, and then passes on what either side says.
 func (r *Runtime) connect(w http.ResponseWriter, request *http.Request) {
 	if request.Method != http.MethodConnect {
 		http.Error(w, "only CONNECT is served", http.StatusMethodNotAllowed)
@@ -78,7 +75,6 @@ func (r *Runtime) connect(w http.ResponseWriter, request *http.Request) {
 	both.Wait()
 }
 
-// route returns the address of a ready pod for a Service's cluster IP or name, and port.
 func (r *Runtime) route(ctx context.Context, target string) (string, error) {
 	host, port, err := net.SplitHostPort(target)
 	if err != nil {
@@ -138,7 +134,6 @@ func portNumber(pod *corev1.Pod, port intstr.IntOrString) (int, error) {
 	return 0, fmt.Errorf("pod %s has no port %s", pod.Name, port.StrVal)
 }
 
-// probe asks a pod's containers whether they are ready, as the kubelet would.
 func probe(ctx context.Context, pod *corev1.Pod, ip string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

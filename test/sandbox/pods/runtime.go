@@ -25,23 +25,15 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/internal/supervise"
 )
 
-// Config is what a Runtime needs to know.
 type Config struct {
-	// Namespace is whose pods are run.
 	Namespace string
-	// Client may read pods and Services everywhere, and write the status of pods.
-	Client kubernetes.Interface
-	// APIServer is the URL that processes reach the API server at.
+	Client    kubernetes.Interface
 	APIServer string
-	// NodeDir returns the folder of a node's kubelet.
-	NodeDir func(node string) string
-	// Dir is for logs and files of the Runtime's own. It must exist.
-	Dir string
-	// Binary returns the executable that stands for an image.
-	Binary func(image string) (string, error)
+	NodeDir   func(node string) string
+	Dir       string
+	Binary    func(image string) (string, error)
 }
 
-// Validate reports what is missing.
 func (c Config) Validate() error {
 	if c.Namespace == "" || c.Client == nil || c.APIServer == "" || c.NodeDir == nil || c.Dir == "" || c.Binary == nil {
 		return errors.New("pods: every field of the configuration is needed")
@@ -64,7 +56,7 @@ type Runtime struct {
 	net     [2]byte
 }
 
-// running is a pod whose processes were started. It is immutable but for ended.
+// running is immutable but for ended.
 type running struct {
 	pod   *corev1.Pod
 	ip    string
@@ -72,7 +64,6 @@ type running struct {
 	stop  context.CancelFunc // ends containers that run to their end
 }
 
-// New returns a Runtime that runs nothing yet.
 func New(config Config) (*Runtime, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -116,7 +107,6 @@ func (r *Runtime) Run(ctx context.Context) error {
 	return nil
 }
 
-// work deals with one pod, and says whether to go on.
 func (r *Runtime) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) bool {
 	key, shutdown := queue.Get()
 	if shutdown {
@@ -136,8 +126,6 @@ func (r *Runtime) work(ctx context.Context, queue workqueue.TypedRateLimitingInt
 	return true
 }
 
-// sync starts the processes of a pod whose containers would run now, and ends
-// those of pods that are going or gone.
 func (r *Runtime) sync(ctx context.Context, name string) error {
 	pod, err := r.pods.Get(name)
 	if err != nil {
@@ -163,7 +151,6 @@ func (r *Runtime) sync(ctx context.Context, name string) error {
 	return nil
 }
 
-// end lets a pod's processes end in their own time.
 func (r *Runtime) end(ctx context.Context, p *running) {
 	p.stop()
 	grace := 30 * time.Second
@@ -179,7 +166,6 @@ func (r *Runtime) end(ctx context.Context, p *running) {
 	}
 }
 
-// Launch starts a further process beside the pods', which ends with them.
 func (r *Runtime) Launch(name, path string, args ...string) error {
 	return r.procs.Launch(supervise.Spec{
 		Name: name, Path: path, Args: args, Dir: r.config.Dir, Env: []string{"TMPDIR=" + r.config.Dir, "KUBECONFIG="},
@@ -187,20 +173,15 @@ func (r *Runtime) Launch(name, path string, args ...string) error {
 	})
 }
 
-// Stop ends a process that Launch started.
 func (r *Runtime) Stop(ctx context.Context, name string) error { return r.procs.Kill(ctx, name) }
 
-// StartAgain starts a process again that Stop has ended.
 func (r *Runtime) StartAgain(name string) error { return r.procs.Start(name) }
 
 // Failed is closed when a process ended again and again.
 func (r *Runtime) Failed() <-chan struct{} { return r.procs.Failed() }
 
-// Failure says which process that was.
 func (r *Runtime) Failure() error { return r.procs.Failure() }
 
-// Pods returns the pods whose processes run and whose labels match, with the
-// address of each.
 func (r *Runtime) Pods(selector labels.Selector) map[*corev1.Pod]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,8 +194,6 @@ func (r *Runtime) Pods(selector labels.Selector) map[*corev1.Pod]string {
 	return out
 }
 
-// Exactly returns the pods of a workload with this selector, as Pods does; an error unless the
-// processes of so many run.
 func (r *Runtime) Exactly(want int32, of *metav1.LabelSelector) (map[*corev1.Pod]string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(of)
 	if err != nil {
@@ -227,8 +206,8 @@ func (r *Runtime) Exactly(want int32, of *metav1.LabelSelector) (map[*corev1.Pod
 	return all, nil
 }
 
-// KillAll ends the processes of all pods at once with SIGKILL, and starts them again
-// when all are gone. It returns how many those were.
+// KillAll ends all pods' processes at once with SIGKILL, and starts them again when all are gone. It
+// returns their number.
 func (r *Runtime) KillAll(ctx context.Context) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,8 +227,6 @@ func (r *Runtime) KillAll(ctx context.Context) (int, error) {
 	return len(names), errors.Join(errs...)
 }
 
-// AwaitReady waits until a Deployment is complete, and the processes of all its
-// pods answer the probe by which their containers are ready.
 func (r *Runtime) AwaitReady(ctx context.Context, deployment string) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -285,7 +262,6 @@ func (r *Runtime) ready(ctx context.Context, name string) error {
 	return nil
 }
 
-// note writes a line to the Runtime's own log.
 func (r *Runtime) note(format string, args ...any) {
 	f, err := os.OpenFile(filepath.Join(r.config.Dir, "pods.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

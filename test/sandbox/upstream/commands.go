@@ -9,9 +9,8 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// Commands returns the commands of this package by component name. A command
-// is built only in the process that runs it: building two of them in one
-// process would register their flags and signal handlers twice.
+// Commands returns the commands by component name. Build a command only in the process that runs it: two
+// would register flags and signal handlers twice.
 func Commands() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"etcd":                    newEtcdCommand,

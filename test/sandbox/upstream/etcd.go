@@ -12,20 +12,16 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdStartTimeout is how long etcd may take until it serves. A cold start
-// with an empty folder takes well under a second.
 const etcdStartTimeout = time.Minute
 
-// etcdOptions are the flags of the etcd command.
 type etcdOptions struct {
 	dataDir   string
 	clientURL string
 	peerURL   string
 }
 
-// newEtcdCommand runs one etcd member that never syncs its files: the cluster
-// does not outlive its machine, and an fsync per write would be what the
-// benchmarks measure.
+// The member never syncs its files: the cluster does not outlive its machine, and benchmarks would measure
+// fsync.
 func newEtcdCommand() *cobra.Command {
 	var o etcdOptions
 	cmd := &cobra.Command{

@@ -9,16 +9,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// imageUser is the user of every image: a number that is not root's, as the images of a release have.
 const imageUser = 65532
 
-// images is the image service of a fake runtime, which has every image and no user of any. A kubelet starts no
-// container with runAsNonRoot whose user it does not know.
+// images has every image. A kubelet starts no container with runAsNonRoot if it does not know the user.
 type images struct {
 	internalapi.ImageManagerService
 }
 
-// ImageStatus says besides that the image has a numeric user.
 func (i images) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
 	status, err := i.ImageManagerService.ImageStatus(ctx, image, verbose)
 	is := status.GetImage()

@@ -9,7 +9,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// MachineInfo is the fake's, with a boot and what names the machine.
 func (m machine) MachineInfo(logger klog.Logger) (*cadvisorapi.MachineInfo, error) {
 	info, err := m.Fake.MachineInfo(logger)
 	if err != nil {

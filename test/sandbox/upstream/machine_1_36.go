@@ -6,7 +6,6 @@ package upstream
 
 import cadvisorapi "github.com/google/cadvisor/info/v1"
 
-// MachineInfo is the fake's, with a boot and what names the machine.
 func (m machine) MachineInfo() (*cadvisorapi.MachineInfo, error) {
 	info, err := m.Fake.MachineInfo()
 	if err != nil {

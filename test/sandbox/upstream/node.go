@@ -33,21 +33,18 @@ import (
 )
 
 const (
-	// kubeletQPS and kubeletBurst are the real kubelet's defaults
-	// (kubeAPIQPS, kubeAPIBurst of KubeletConfiguration).
+	// kubeletQPS and kubeletBurst are the kubelet's defaults (kubeAPIQPS, kubeAPIBurst of
+	// KubeletConfiguration).
 	kubeletQPS   = 50
 	kubeletBurst = 100
-	// eventQPS and eventBurst are those of its events (eventRecordQPS, eventBurst).
-	eventQPS   = 50
-	eventBurst = 100
-	// noDNS is an address for documentation: nothing asks it, and without one a kubelet warns of
-	// each pod (MissingClusterDNS).
-	noDNS = "192.0.2.53"
-	// runtimeConnectTimeout bounds the connection to our own fake runtime.
+	eventQPS     = 50
+	eventBurst   = 100
+	// noDNS is an address for documentation. Without an address, a kubelet warns of each pod
+	// (MissingClusterDNS).
+	noDNS                 = "192.0.2.53"
 	runtimeConnectTimeout = 15 * time.Second
 )
 
-// nodeOptions are the flags of the node command.
 type nodeOptions struct {
 	name           string
 	kubeconfig     string
@@ -68,17 +65,14 @@ type nodeOptions struct {
 	machine        string
 	events         bool
 	services       diskapi.Services
-	// The rest is for nodes that run containers.
-	runtime    string
-	runtimeDir string
-	cgroup     string
-	disks      string
-	port       int
-	clientCA   string
+	runtime        string
+	runtimeDir     string
+	cgroup         string
+	disks          string
+	port           int
+	clientCA       string
 }
 
-// newNodeCommand runs one node: a kubelet without containers and the CSI node
-// plugin of the disk service.
 func newNodeCommand() *cobra.Command {
 	var o nodeOptions
 	cmd := &cobra.Command{
@@ -155,8 +149,7 @@ func (o nodeOptions) run(ctx context.Context) error {
 	}
 }
 
-// emulate gives the process the feature gates of another release. kubelets have no
-// flag for it.
+// Kubelets have no flag for the feature gates of another release.
 func emulate(release string) error {
 	if release == "" {
 		return nil
@@ -172,8 +165,6 @@ func emulate(release string) error {
 	return gates.SetEmulationVersion(minor)
 }
 
-// kubelet puts the pieces of a hollow kubelet together. The returned function
-// stops its fake container runtime. With a real one it is a whole kubelet.
 func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func(), error) {
 	if o.runtime != "" {
 		kubelet, err := o.realKubelet(ctx)
@@ -203,11 +194,10 @@ func (o nodeOptions) kubelet(ctx context.Context) (*kubemark.HollowKubelet, func
 	return kubelet, fake.Stop, nil
 }
 
-// kernelLog is where a kubelet with a real recorder looks for processes that ran out of memory. It
-// does not start without it (k8s.io/kubernetes pkg/kubelet/oom, NewWatcher).
+// A kubelet with a real recorder reads kernelLog, and does not start without it (k8s.io/kubernetes
+// pkg/kubelet/oom, NewWatcher).
 const kernelLog = "/dev/kmsg"
 
-// readable says whether a file can be opened.
 func readable(file string) bool {
 	f, err := os.Open(file)
 	if err == nil {
@@ -216,7 +206,7 @@ func readable(file string) bool {
 	return err == nil
 }
 
-// boot reads which boot of its machine this is. Whoever switches the machine on removes the file.
+// Switching the machine on removes the boot's file.
 func (o *nodeOptions) boot() error {
 	if o.bootFile == "" {
 		return nil
@@ -233,14 +223,13 @@ func (o *nodeOptions) boot() error {
 	return nil
 }
 
-// machine is what the kubelet is told of its machine.
 type machine struct {
 	*cadvisortest.Fake
 	bootID, systemUUID string
 }
 
-// settings starts from kubemark's configuration and sets back to the real
-// kubelet's behaviour what matters for volumes.
+// settings starts from kubemark's configuration, and restores the kubelet's behaviour where it matters for
+// volumes.
 func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletConfiguration) {
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
 		NodeName: o.name,
@@ -265,8 +254,7 @@ func (o nodeOptions) settings() (*options.KubeletFlags, *kubeletconfig.KubeletCo
 	return flags, config
 }
 
-// clients returns the kubelet's ordinary client, the one for heartbeats, which is not
-// rate-limited and gives up before the next heartbeat is due, and the one for events.
+// The heartbeats' client is not rate-limited, and gives up before the next heartbeat is due.
 func (o nodeOptions) clients(config *kubeletconfig.KubeletConfiguration) (client, heartbeat, events *kubernetes.Clientset, err error) {
 	base, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {

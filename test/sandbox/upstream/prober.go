@@ -8,12 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// prober answers for probes, which nobody can where containers run no programs:
-// a container that runs is alive and ready. The kubelet's own would find neither
-// and start it again and again; kubemark's calls pods Ready before they run.
+// prober calls each running container alive and ready. The kubelet's own would restart the fake containers
+// again and again; kubemark's calls pods Ready before they run.
 type prober struct{}
 
-// ready sets what the containers' states mean for readiness.
 func ready(status *corev1.PodStatus) {
 	for i := range status.ContainerStatuses {
 		running := status.ContainerStatuses[i].State.Running != nil
@@ -21,11 +19,8 @@ func ready(status *corev1.PodStatus) {
 	}
 }
 
-// StopLivenessAndStartup does nothing.
 func (prober) StopLivenessAndStartup(*corev1.Pod) {}
 
-// RemovePod does nothing.
 func (prober) RemovePod(*corev1.Pod) {}
 
-// CleanupPods does nothing.
 func (prober) CleanupPods(map[types.UID]sets.Empty) {}

@@ -6,8 +6,6 @@ package upstream
 
 import corev1 "k8s.io/api/core/v1"
 
-// UpdatePodStatus sets what the containers' states mean for readiness.
 func (prober) UpdatePodStatus(_ *corev1.Pod, status *corev1.PodStatus) { ready(status) }
 
-// AddPod does nothing: there are no workers.
 func (prober) AddPod(*corev1.Pod) {}

@@ -35,12 +35,10 @@ import (
 	"k8s.io/kubernetes/pkg/util/oom"
 )
 
-// runtimeStartTimeout is how long a container runtime may take until it serves. It takes a second.
 const runtimeStartTimeout = time.Minute
 
-// realKubelet puts a kubelet together that runs containers and mounts volumes. Compared
-// with a distribution's kubelet it lacks only cAdvisor, the priorities of processes that run out of memory, and
-// cgroups for each quality of service.
+// realKubelet lacks cAdvisor, the priorities of processes that run out of memory, and cgroups for each
+// quality of service.
 func (o nodeOptions) realKubelet(ctx context.Context) (*kubemark.HollowKubelet, error) {
 	endpoint := "unix://" + o.runtime
 	if err := awaitSocket(ctx, o.runtime); err != nil {
@@ -90,8 +88,6 @@ func (o nodeOptions) realKubelet(ctx context.Context) (*kubemark.HollowKubelet, 
 	return &kubemark.HollowKubelet{KubeletFlags: flags, KubeletConfiguration: config, KubeletDeps: deps}, nil
 }
 
-// serve has the kubelet serve logs, exec and port-forward to clients with a certificate of the
-// cluster's authority.
 func (o nodeOptions) serve(config *kubeletconfig.KubeletConfiguration) {
 	config.EnableServer, config.EnableDebuggingHandlers = true, true
 	config.Address, config.Port = o.nodeIP, int32(o.port)
@@ -100,11 +96,10 @@ func (o nodeOptions) serve(config *kubeletconfig.KubeletConfiguration) {
 	config.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
 }
 
-// unconfined is a container runtime with a runc that was built without libseccomp. Kubelets ask for
-// the default seccomp profile for each pod's sandbox, and this runc would refuse to start it.
+// unconfined removes seccomp profiles: kubelets ask for the default for each pod's sandbox, and this runc,
+// without libseccomp, would refuse it.
 type unconfined struct{ internalapi.RuntimeService }
 
-// RunPodSandbox runs it without a profile.
 func (u unconfined) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	if c := config.GetLinux().GetSecurityContext(); c != nil {
 		c.Seccomp = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
@@ -112,7 +107,6 @@ func (u unconfined) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSan
 	return u.RuntimeService.RunPodSandbox(ctx, config, handler)
 }
 
-// CreateContainer makes it without a profile.
 func (u unconfined) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, of *runtimeapi.PodSandboxConfig) (string, error) {
 	if c := config.GetLinux().GetSecurityContext(); c != nil {
 		c.Seccomp = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
@@ -120,7 +114,6 @@ func (u unconfined) CreateContainer(ctx context.Context, sandbox string, config 
 	return u.RuntimeService.CreateContainer(ctx, sandbox, config, of)
 }
 
-// awaitSocket waits until something listens at a unix socket.
 func awaitSocket(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, runtimeStartTimeout)
 	defer cancel()
@@ -138,7 +131,6 @@ func awaitSocket(ctx context.Context, path string) error {
 	}
 }
 
-// importImages gives the container runtime the images that lie beside its programs, once.
 func (o nodeOptions) importImages(ctx context.Context) error {
 	archives, err := filepath.Glob(filepath.Join(o.runtimeDir, "images", "*.tar"))
 	if err != nil {
@@ -166,13 +158,11 @@ func (o nodeOptions) importImages(ctx context.Context) error {
 	return nil
 }
 
-// confined is a container manager that puts its pods into the node's cgroup.
 type confined struct {
 	cm.ContainerManager
 	cgroup string
 }
 
-// NewPodContainerManager returns a manager that puts all pods there.
 func (c confined) NewPodContainerManager() cm.PodContainerManager {
 	return confinedPods{c.ContainerManager.NewPodContainerManager(), c.cgroup}
 }
@@ -182,12 +172,11 @@ type confinedPods struct {
 	cgroup string
 }
 
-// GetPodContainerName names the cgroup below which a pod's containers are.
 func (p confinedPods) GetPodContainerName(*corev1.Pod) (cm.CgroupName, string) {
 	return cm.CgroupName{p.cgroup}, "/" + p.cgroup
 }
 
-// realMachine is a machine with the size of a real file system: a full one has images removed.
+// realMachine has the real file system's size: when it is full, images are removed.
 type realMachine struct {
 	machine
 	dir string
@@ -206,20 +195,16 @@ func (m realMachine) fsInfo() (cadvisorapi.FsInfo, error) {
 	}, nil
 }
 
-// ContainerInfoV2 has nothing but the time. The node's summary asks for its root cgroup.
+// The node's summary asks for its root cgroup; ContainerInfoV2 has only the time.
 func (m realMachine) ContainerInfoV2(name string, _ cadvisorapi.RequestOptions) (map[string]cadvisorapi.ContainerInfo, error) {
 	now := time.Now()
 	return map[string]cadvisorapi.ContainerInfo{name: {Stats: []*cadvisorapi.ContainerStats{{Timestamp: now}}}}, nil
 }
 
-// ImagesFsInfo is about the file system of the images.
 func (m realMachine) ImagesFsInfo(context.Context) (cadvisorapi.FsInfo, error) { return m.fsInfo() }
 
-// RootFsInfo is about the machine's.
 func (m realMachine) RootFsInfo() (cadvisorapi.FsInfo, error) { return m.fsInfo() }
 
-// ContainerFsInfo is about that of the containers' own files.
 func (m realMachine) ContainerFsInfo(context.Context) (cadvisorapi.FsInfo, error) { return m.fsInfo() }
 
-// GetDirFsInfo is about that of a folder.
 func (m realMachine) GetDirFsInfo(string) (cadvisorapi.FsInfo, error) { return m.fsInfo() }

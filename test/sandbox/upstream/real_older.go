@@ -11,7 +11,6 @@ import (
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
-// realKubelet is there for this tree's release of Kubernetes only.
 func (o nodeOptions) realKubelet(context.Context) (*kubemark.HollowKubelet, error) {
 	return nil, errors.New("nodes that run containers are of this tree's release of Kubernetes: leave --kubelets out")
 }

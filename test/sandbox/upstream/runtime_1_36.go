@@ -11,7 +11,6 @@ import (
 	remote "k8s.io/cri-client/pkg"
 )
 
-// runtimeService connects to a container runtime.
 func runtimeService(ctx context.Context, endpoint string) (internalapi.RuntimeService, error) {
 	return remote.NewRemoteRuntimeService(ctx, endpoint, runtimeConnectTimeout, nil, false)
 }

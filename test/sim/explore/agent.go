@@ -9,8 +9,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// agentMoves are the moves of the machines' moorage-nodes, with answers as old as the API server permits;
-// and of a person who unmounts a forgotten volume.
+// The answers are as old as the API server permits.
 func (s *state) agentMoves(list []move) []move {
 	if !s.config.Agents {
 		return list
@@ -56,12 +55,11 @@ func (s *state) agentMoves(list []move) []move {
 	return list
 }
 
-// forgotten says whether a staged volume is unknown to its machine's kubelet, and unwanted.
 func (s *state) forgotten(n int, v ledger.VolumeID) bool {
 	k := s.kubelet(n)
 	return k.Works() && k.Synced && len(k.Machine().Mounts[v]) == 0 && !slices.Contains(k.Attached, v) && !slices.Contains(k.Desired(), v)
 }
 
-// unheard says whether a moorage-node has ended: its node's volumes stay there if its report is required,
-// and otherwise until its silence is over, which never happens here: time stands still.
+// unheard: a moorage-node has ended. Its silence is never over, since time stands still: its node's volumes
+// stay.
 func (s *state) unheard() bool { return s.muted > 0 }

@@ -11,19 +11,16 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// Ask is a ticket that a user writes once, at any time, and deletes at any later time. It is told when it
-// is satisfied, and asked to let go of its volume if its type yields: without time, it lets go sooner or
-// later.
+// A user writes an Ask once and deletes it later, at any time. A yielding ticket lets go of its volume
+// sooner or later.
 type Ask struct {
 	Type   ledger.TicketType
 	Volume int
-	Node   int // by index; 0: it asks for the volume to be detached
+	Node   int // 0: it asks for the volume to be detached
 }
 
-// firstAsk is the first one's number among tickets.
 const firstAsk = 4
 
-// detachedNode is ledger.Detached's number among nodes.
 const detachedNode = nodes + 1
 
 func askID(i int) ledger.TicketID {
@@ -56,7 +53,6 @@ func (c *Config) nodesWithTickets() []ledger.NodeName {
 	return list
 }
 
-// askMoves are users' moves with their own tickets.
 func (s *state) askMoves(list []move) []move {
 	for i, ask := range s.config.Asks {
 		id := askID(i)
@@ -83,7 +79,6 @@ func (s *state) askMoves(list []move) []move {
 	return list
 }
 
-// asks encodes the tickets in the API server, and which have been written so far.
 func (e *encoder) asks(s *state) {
 	e.byte(s.asked)
 	for i := range s.config.Asks {
@@ -95,7 +90,6 @@ func (e *encoder) asks(s *state) {
 	}
 }
 
-// satisfied is the write of a ticket's condition Satisfied, if it must change.
 func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (protocol.Task, bool) {
 	if t.Phase != ledger.TicketGranted && t.SatisfiedSince == 0 {
 		return protocol.Task{}, false
@@ -113,8 +107,7 @@ func (s *state) satisfied(snapshot ledger.Snapshot, t *ledger.Ticket) (protocol.
 	return task, true
 }
 
-// askedFor says whether a user's ticket keeps a volume from a pod that a scheduler would place at a node: a
-// yielding ticket does not, nor does a ticket that waits for a pod.
+// Neither a yielding ticket, nor a ticket that waits for a pod, keeps a volume from a placed pod.
 func (s *state) askedFor(claim int, n ledger.NodeName) bool {
 	for i, ask := range s.config.Asks {
 		t, exists := s.w.Ticket(askID(i))
@@ -137,8 +130,6 @@ func (s *state) lives(claim int) bool {
 	return false
 }
 
-// misled returns a user's ticket that was told that it has a volume without VolumeAttachments at a node
-// whose volumesAttached omits it. If Nodes are deleted or machines die, it hears of that later.
 func (s *state) misled() string {
 	if s.config.DeadNodes > 0 || s.config.Remade > 0 {
 		return ""
@@ -157,8 +148,6 @@ func (s *state) reports(n int, v ledger.VolumeID) bool {
 	return slices.Contains(now.Reported, v)
 }
 
-// unanswered returns a fault of users' tickets at rest: a granted ticket is told as soon as it has its
-// volume, and a ticket for a detached volume has that.
 func (s *state) unanswered() string {
 	for i, ask := range s.config.Asks {
 		t, exists := s.w.Ticket(askID(i))
@@ -183,7 +172,6 @@ func (s *state) listedSomewhere(claim int) bool {
 	return false
 }
 
-// asking is a world of one pod that runs from the beginning, and tickets that users write.
 func asking(leaders int, foreign bool, asks ...Ask) Config {
 	return Config{
 		Pods: [][]int{{1}}, Placed: []int{1}, Foreign: []bool{foreign}, Deletable: []bool{true},
@@ -191,14 +179,12 @@ func asking(leaders int, foreign bool, asks ...Ask) Config {
 	}
 }
 
-// comes is asking with a pod that comes at any time, bound by a Moorage scheduler or by another actor.
 func comes(leaders int, foreign bool, asks ...Ask) Config {
 	c := asking(leaders, foreign, asks...)
 	c.Placed[0] = 0
 	return c
 }
 
-// unheard is a world without pods, in which a ticket's node may fall silent before the ticket ends.
 func unheard(leaders int, access ledger.Access) Config {
 	return Config{
 		Access: []ledger.Access{access}, Limit: 1, Leaders: leaders, Silences: 1,
@@ -206,7 +192,6 @@ func unheard(leaders int, access ledger.Access) Config {
 	}
 }
 
-// handed is asking with a pod that goes and another one that comes.
 func handed(leaders int, asks ...Ask) Config {
 	c := Handover()
 	c.Leaders, c.Asks = leaders, asks

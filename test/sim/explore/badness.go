@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// badMoves are a node's faults of real clusters, and their ends.
 func (s *state) badMoves(list []move, n int) []move {
 	k, m, name := s.kubelet(n), s.machine(n), string(node(n))
 	now, exists := s.w.Node(node(n))
@@ -74,7 +73,6 @@ func (s *state) brokenMoves(list []move, n int) []move {
 	return list
 }
 
-// volumeMoves let PersistentVolumes vanish and come back.
 func (s *state) volumeMoves(list []move) []move {
 	if s.config.Vanished == 0 {
 		return list
@@ -97,14 +95,12 @@ func (s *state) volumeMoves(list []move) []move {
 	return list
 }
 
-// startAnew restarts a kubelet's process.
 func (s *state) startAnew(n int) {
 	s.kubelet(n).Kill()
 	s.kubelet(n).Start()
 	s.kubelet(n).Register()
 }
 
-// stuckAt says whether a volume can't be unmounted at some node.
 func (s *state) stuckAt(v ledger.VolumeID) bool {
 	for n := 1; n <= nodes; n++ {
 		if slices.Contains(s.machine(n).Stuck, v) {
@@ -114,7 +110,6 @@ func (s *state) stuckAt(v ledger.VolumeID) bool {
 	return false
 }
 
-// badness encodes the possible and present faults.
 func (e *encoder) badness(s *state) {
 	c := s.config
 	e.byte(byte(c.Mute-s.muted), byte(c.Anew-s.anew), byte(c.Erased-s.erased), byte(c.Reboots-s.reboots))

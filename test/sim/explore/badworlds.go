@@ -4,8 +4,7 @@ package explore
 
 import "github.com/moorage-dev/moorage/internal/ledger"
 
-// Bad are worlds as bad as real clusters in which no rule is broken, with the faults of a restarting or
-// broken kubelet. TestLarge prints how far each is searched.
+// Bad has worlds with real clusters' faults in which no rule is broken.
 func Bad() []World {
 	return []World{
 		{"a stuck unmount, a restart, two leaders", bad(func(c *Config) { c.Stuck, c.Restarts, c.Leaders = 1, 1, 2 })},
@@ -64,9 +63,8 @@ func Bad() []World {
 	}
 }
 
-// Residual are worlds in which rules are broken by faults that no fact in the API shows, under any
-// controller. Each must be found broken, like the scripts of internal/rules/testdata/residual, which play
-// the other risks.
+// Residual has worlds in which faults without a fact in the API break rules under any controller.
+// internal/rules/testdata/residual has the others.
 func Residual() []World {
 	return []World{
 		{"a kubelet killed between NodeUnpublish and NodeUnstage", bad(func(c *Config) { c.Restarts, c.Forgetful = 1, true })},
@@ -75,7 +73,6 @@ func Residual() []World {
 	}
 }
 
-// bad is a handover under one leader with a fault.
 func bad(change func(*Config)) Config {
 	c := Handover()
 	c.Leaders = 1
@@ -83,8 +80,6 @@ func bad(change func(*Config)) Config {
 	return c
 }
 
-// spoken is a handover with a kubelet killed between NodeUnpublish and NodeUnstage, and with a required
-// moorage-node on each machine.
 func spoken(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Restarts, c.Forgetful, c.Agents, c.RequireWord = 1, true, true, true
@@ -92,7 +87,6 @@ func spoken(change func(*Config)) Config {
 	})
 }
 
-// rebooted is a handover with a rebooted machine: its moorage-node finds records of earlier staged volumes.
 func rebooted(change func(*Config)) Config {
 	return spoken(func(c *Config) {
 		c.Restarts, c.Reboots = 0, 1
@@ -100,8 +94,6 @@ func rebooted(change func(*Config)) Config {
 	})
 }
 
-// remade is a handover in which a Node is deleted, and made again by the same boot, with moorage-node on
-// each machine.
 func remade(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Remade, c.Agents = 1, true
@@ -109,7 +101,6 @@ func remade(change func(*Config)) Config {
 	})
 }
 
-// shared is a shared volume, and a pod that has it and may be deleted, under one leader.
 func shared(change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Pods, c.Placed, c.Foreign, c.Deletable = [][]int{{1}}, []int{1}, []bool{false}, []bool{true}
@@ -118,7 +109,6 @@ func shared(change func(*Config)) Config {
 	})
 }
 
-// silence is a kubelet that ends for a while, whose volume is taken by time alone.
 func silence(leaders int, change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Leaders, c.Silences, c.Impatient = leaders, 1, true
@@ -126,7 +116,6 @@ func silence(leaders int, change func(*Config)) Config {
 	})
 }
 
-// fences is a dead machine with a Node condition that says so.
 func fences(leaders int, change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Leaders, c.DeadNodes, c.Fences, c.Leases, c.Renewals = leaders, 1, true, true, 1
@@ -134,7 +123,6 @@ func fences(leaders int, change func(*Config)) Config {
 	})
 }
 
-// cutsOff is a kubelet that ends for a while, whose machine the storage cuts off.
 func cutsOff(leaders int, change func(*Config)) Config {
 	return bad(func(c *Config) {
 		c.Leaders, c.Silences, c.CutsOff, c.Agents = leaders, 1, true, true
@@ -144,14 +132,11 @@ func cutsOff(leaders int, change func(*Config)) Config {
 
 func stuck(c *Config) { c.Stuck = 1 }
 
-// unpublishes has a volume's unpublish take a machine's access away: then time alone takes nothing.
+// Unpublishing takes a machine's access away: time alone takes nothing.
 func unpublishes(c *Config) { c.Unpublishes, c.Strict = true, ByTime }
 
-// leases has Leases read, and renewed once while the node is not Ready.
 func leases(c *Config) { c.Leases, c.Renewals = true, 1 }
 
-// vanishing is a volume of one pod whose PersistentVolume vanishes, and that another pod will use under its
-// other name.
 func vanishing(leaders int) Config {
 	return bad(func(c *Config) { c.Leaders, c.Vanished, c.Again = leaders, 1, []bool{false, true} })
 }

@@ -13,7 +13,6 @@ import (
 
 func (s *state) machine(n int) *world.Machine { return s.w.Machines[machineID(node(n))] }
 
-// podIndex is a pod's number; 0: none.
 func podIndex(uid string) int {
 	if len(uid) < 2 {
 		return 0
@@ -43,7 +42,6 @@ func (s *state) attacherMoves(list []move) []move {
 	return list
 }
 
-// schedulerMoves bind pods, by a Moorage scheduler or another actor; users delete pods.
 func (s *state) schedulerMoves(list []move) []move {
 	for i := range s.config.Pods {
 		uid := pod(i + 1)
@@ -65,9 +63,8 @@ func (s *state) schedulerMoves(list []move) []move {
 	return list
 }
 
-// binding is a Binding in flight: the number of the node, and whether its scheduler is gone. Zero: none. A
-// scheduler reserves in its own memory: only it knows its Bindings. An unanswered Binding is sent again to
-// the same node: that makes no difference here.
+// A binding has the node's number, and whether its scheduler is gone. Zero: none. An unanswered Binding is
+// sent again to the same node, without a difference here.
 type binding uint8
 
 const orphaned binding = 1 << 7
@@ -107,7 +104,7 @@ func (s *state) bindings(list []move, i int, uid string, sent binding) []move {
 	return append(list, move{name, true, carriedOut})
 }
 
-// leave ends the scheduler: its Bindings in flight may be carried out until its successor begins.
+// The ended scheduler's Bindings may be carried out until its successor begins.
 func (s *state) leave() {
 	s.left++
 	for i := range s.config.Pods {
@@ -117,14 +114,10 @@ func (s *state) leave() {
 	}
 }
 
-// succeeds says whether a pod's scheduler has just begun: it waits until no earlier Binding can be carried
-// out any more.
 func (s *state) succeeds(i int) bool {
 	return !s.config.rival(i) && slices.ContainsFunc(s.sent[:], func(b binding) bool { return b&orphaned != 0 })
 }
 
-// sensible says whether a scheduler that knew everything except its rival's Bindings would place a pod
-// there: no volume of it is claimed elsewhere, and there are slots. A scheduler does so only there.
 func (s *state) sensible(p ledger.Pod, n int) bool {
 	var here uint8
 	own := podIndex(p.UID) - 1

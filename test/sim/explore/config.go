@@ -19,90 +19,70 @@ const (
 	fenced    = "fenced.moorage.dev/x"
 )
 
-// Config describes a world and its possible faults.
 type Config struct {
-	// Pods are the claims of each pod; Placed is its node at the beginning, by index from 1, or 0.
+	// Placed is a pod's first node, by index from 1, or 0.
 	Pods   [][]int
 	Placed []int
 	// Foreign pods are bound without a check.
-	Foreign []bool
-	// Deletable pods may be deleted by their users.
+	Foreign   []bool
 	Deletable []bool
 	Access    []ledger.Access // of each volume
 	Limit     int32           // slots at each node
 	OneNode   bool            // the second node has no slots
 
-	// Asks are tickets that users write.
 	Asks []Ask
 
 	// Wild schedulers place pods anywhere.
 	Wild bool
 
-	// Rivals are pods of a second scheduler: neither knows the other's Bindings. Successors is how often
-	// the first one may end with Bindings in flight.
+	// Neither scheduler of Rivals knows the other's Bindings. Successors is how often the first may end
+	// with Bindings in flight.
 	Rivals     []bool
 	Successors int
 
-	// Leaders is the number of successive leaders: each except the last may end at any instant, as by a
-	// crash.
-	Leaders int
-	// The numbers of other failures.
+	Leaders     int
 	LostAnswers int // of the leader's requests
 	FailedCalls int // of the attacher's to the driver
 	Restarts    int // kubelets that crash and restart
 	DeadNodes   int
-	// Returns: a dead node declared out of service may come back.
-	Returns bool
-	// The numbers of faults of real clusters.
-	Stuck    int // volumes that can't be unmounted any more; pods may be force-deleted then
-	Silences int // kubelets that end for a while, with mounts in place
-	Broken   int // kubelets that live and report not ready for a while
-	Remade   int // deleted Nodes that their kubelets make again
-	Vanished int // PersistentVolumes that vanish; their disks come back under other names
-	// Leases has leaders read the Leases of nodes that are not Ready, sooner or later. Renewals is the
-	// number of renewals while a node is not Ready.
-	Leases   bool
-	Renewals int
-	// Again are pods that use such a disk by its other name.
-	Again []bool
-	// Fences gives dead nodes the policy's condition in place of the taint, until their kubelets report.
-	Fences bool
-	// CutsOff has the storage cut off silent nodes by a policy, and let them in again by its rule.
+	Returns     bool
+	Stuck       int // volumes that can't be unmounted any more; pods may be force-deleted then
+	Silences    int // kubelets that end for a while, with mounts in place
+	Broken      int // kubelets that live and report not ready for a while
+	Remade      int // deleted Nodes that their kubelets make again
+	Vanished    int // PersistentVolumes that vanish; their disks come back under other names
+	Leases      bool
+	Renewals    int
+	// Again are pods that use a vanished disk by its other name.
+	Again   []bool
+	Fences  bool
 	CutsOff bool
-	// Impatient has a policy that takes each node that is not Ready for dead.
+	// Impatient takes each node that is not Ready for dead.
 	Impatient bool
-	// Unpublishes has that policy say that unpublishing takes a machine's access away: then time alone may
-	// force no living machine.
+	// Unpublishes: unpublishing takes access away, so time alone may force no living machine.
 	Unpublishes bool
 	// Forgetful kubelets don't find staged volumes without a pod: no rule can be kept then.
 	Forgetful bool
-	// Agents runs a moorage-node on each machine. RequireWord has the controller require its report. Mute
-	// is how many of them may end. A person unmounts forgotten volumes then, sooner or later.
+	// Mute is how many moorage-nodes may end. A person unmounts forgotten volumes.
 	Agents, RequireWord bool
 	Mute                int
-	// Anew is how many of them may restart, and Erased how many NodeMountReports are deleted.
-	Anew, Erased int
-	// Reboots is how many machines may reboot at any instant. Their staged volumes leave records on disk,
-	// which moorage-node takes for staged volumes until they are removed.
+	Anew, Erased        int
+	// moorage-node takes the records that Reboots leave for staged volumes until they are removed.
 	Reboots int
-	// Strict names listed events of the judge that are faults here: see Judge.ByTime and Judge.Overtaken.
+	// Strict: see Judge.ByTime and Judge.Overtaken.
 	Strict Listed
-	// Failures, if set, is the total of lost answers and failed calls, and Crashes that of crashed kubelets
-	// and nodes.
+	// Failures, if set, is the total of lost answers and failed calls, and Crashes of crashed kubelets and
+	// nodes.
 	Failures, Crashes int
 }
 
-// Listed is an event that the judge lists and does not call a fault.
 type Listed uint8
 
-// The listed events.
 const (
 	ByTime Listed = iota + 1
 	Overtaken
 )
 
-// Handover is a world of one volume that goes from a pod to the next, under two leaders, at the same node
-// or another.
 func Handover() Config {
 	return Config{
 		Pods: [][]int{{1}, {1}}, Placed: []int{1, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
@@ -110,8 +90,7 @@ func Handover() Config {
 	}
 }
 
-// Slots is a world of two volumes and three pods, with one slot at each node: a pod that waits for a volume
-// also waits for a slot.
+// Two volumes and three pods with one slot a node: a pod that waits for a volume also waits for a slot.
 func Slots() Config {
 	return Config{
 		Pods: [][]int{{1}, {1}, {2}}, Placed: []int{1, 0, 2}, Foreign: []bool{false, false, false}, Deletable: []bool{true, false, true},
@@ -119,8 +98,6 @@ func Slots() Config {
 	}
 }
 
-// Newcomers is a world of two pods to place, each with a volume, and one slot in all: a pod may go before
-// its volume has come, and the other gets its slot, but not too early.
 func Newcomers() Config {
 	return Config{
 		Pods: [][]int{{1}, {2}}, Placed: []int{0, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
@@ -128,7 +105,6 @@ func Newcomers() Config {
 	}
 }
 
-// Rivals is a world of two pods that two schedulers place and that want the same volume.
 func Rivals() Config {
 	return Config{
 		Pods: [][]int{{1}, {1}}, Placed: []int{0, 0}, Foreign: []bool{false, false}, Deletable: []bool{true, false},
@@ -136,14 +112,10 @@ func Rivals() Config {
 	}
 }
 
-// rival says whether a pod, by index, is the second scheduler's.
 func (c *Config) rival(i int) bool { return i < len(c.Rivals) && c.Rivals[i] }
 
-// again says whether a pod, by index, uses disks that have come back.
 func (c *Config) again(i int) bool { return i < len(c.Again) && c.Again[i] }
 
-// claimName and pvName are the names of a volume's claim and PersistentVolume, before and after it
-// vanished.
 func claimName(i int, again bool) string { return named("c", i, again) }
 
 func pvName(i int, again bool) string { return named("pv", i, again) }
@@ -155,8 +127,8 @@ func named(what string, i int, again bool) string {
 	return fmt.Sprintf("%s%d", what, i)
 }
 
-// losesShared says whether Nodes are deleted under shared volumes: no hold names such a mount's boot, and
-// the judge lists mounts unknown to the leader (Judge.SameBoot).
+// No hold names the boot of a shared volume's mount; the judge lists mounts unknown to the leader
+// (Judge.SameBoot).
 func (c *Config) losesShared() bool {
 	return c.Remade > 0 && slices.Contains(c.Access, ledger.AccessMany)
 }
@@ -168,13 +140,11 @@ func (c *Config) slots(n int) int32 {
 	return c.Limit
 }
 
-// World is a world with a name.
 type World struct {
 	Name string
 	Config
 }
 
-// Small are the worlds searched in seconds.
 func Small() []World {
 	restart := Handover()
 	restart.Restarts = 1
@@ -195,9 +165,6 @@ func Small() []World {
 	}
 }
 
-// Large are the worlds that take minutes: one volume with each two of another leader, a crash, a failure
-// and a dead node, and more; and two volumes and three pods, with each alone, then in pairs, and finally
-// with two leaders, one failure and one crash, anywhere and together.
 func Large() []World {
 	var list []World
 	add := func(name string, c Config, change func(*Config)) {
@@ -244,7 +211,6 @@ func Large() []World {
 	return list
 }
 
-// noAttach is a handover of a volume without VolumeAttachments.
 func noAttach(change func(*Config)) Config {
 	c := Handover()
 	c.Pods, c.Access = [][]int{{inTreeVolume}, {inTreeVolume}}, []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessNode}
@@ -252,16 +218,12 @@ func noAttach(change func(*Config)) Config {
 	return c
 }
 
-// asksAsItLeaves is a world in which a pod goes that has a volume without VolumeAttachments, and a ticket
-// asks for it at the same node. lost is the number of unanswered requests of the leader.
 func asksAsItLeaves(lost int) Config {
 	c := asking(1, false, Ask{Type: ledger.TypeManual, Volume: inTreeVolume, Node: 1})
 	c.Pods, c.Access, c.LostAnswers = [][]int{{inTreeVolume}}, []ledger.Access{ledger.AccessNode, ledger.AccessNode, ledger.AccessMany}, lost
 	return c
 }
 
-// inTreeVolume is the number of the volume without VolumeAttachments, used in noAttach and asksAsItLeaves
-// only.
 const inTreeVolume = 3
 
 // Names are cached, since they are made often.
@@ -277,7 +239,6 @@ func node(i int) ledger.NodeName { return names[i] }
 
 func pod(i int) string { return uids[i] }
 
-// nodeIndex is a node's number; 0: none.
 func nodeIndex(n ledger.NodeName) int {
 	if n == ledger.Detached {
 		return detachedNode
@@ -287,7 +248,6 @@ func nodeIndex(n ledger.NodeName) int {
 
 func machineID(n ledger.NodeName) string { return string(n) + "#1" }
 
-// attachmentName is ledger.AttachmentName, from a table.
 func attachmentName(v, n int) string { return attachmentNames()[v][n] }
 
 var attachmentNames = sync.OnceValue(func() (table [len(volumes)][len(names)]string) {
@@ -301,7 +261,6 @@ var attachmentNames = sync.OnceValue(func() (table [len(volumes)][len(names)]str
 
 const nodes = 2
 
-// begin makes the initial state of the search: all placed pods run.
 func begin(c Config) *state {
 	w := world.New()
 	w.Forgetful = c.Forgetful
@@ -357,7 +316,6 @@ func begin(c Config) *state {
 	return s
 }
 
-// run has a pod run at a node, as if it had been placed long ago.
 func (s *state) run(p, n int) {
 	w := s.w
 	for _, claim := range s.config.Pods[p] {

@@ -12,16 +12,13 @@ import (
 	"github.com/moorage-dev/moorage/internal/ledger"
 )
 
-// encoder writes the relevant facts of a state. Versions and UIDs are written as their rank among the known
-// ones of the same object.
 type encoder struct {
 	out    []byte
 	refs   []ref
 	shifts []ref // transitions: only their order counts
 }
 
-// ref is the place and the owner of a rank: the object's number in the high bits, below it the version or
-// the UID's digits, and the place in the lowest placeBits. Refs therefore sort by their owner.
+// Refs sort by their owner: its number is in the high bits, the place in the lowest placeBits.
 type ref uint64
 
 const placeBits = 19
@@ -30,10 +27,9 @@ func newRef(at int, value uint64) ref { return ref(value<<placeBits | uint64(at)
 func (r ref) at() int                 { return int(r & (1<<placeBits - 1)) }
 func (r ref) value() uint64           { return uint64(r >> placeBits) }
 
-// object numbers the owners of versions and UIDs.
 type object uint64
 
-// The objects in the order of their kinds; each is followed by the others of its kind, and by its UIDs.
+// Each object is followed by the others of its kind, and by its UIDs.
 const (
 	thePod        object = 0x10
 	theTicket     object = 0x20
@@ -63,18 +59,15 @@ func attachmentObject(name string) object {
 
 func volumeAt(attachment object) int { return int(attachment-theAttachment) / 16 }
 
-// key is a state's canonical form, hashed to 64 bits. Two of n states have the same key with a probability
-// of about n²/2⁶⁵: of 10 million, 3 in a million.
+// key is a state's canonical form as a 64-bit hash. Two of n states collide with a probability of about
+// n²/2⁶⁵: of 10 million, 3 in a million.
 func (s *state) key() uint64 { return s.keyIn(&scratch{}) }
 
-// scratch is reusable memory for encoding.
 type scratch struct {
 	whole, part encoder
-	// left caches the rest of leaders' queues, by their known facts and tasks; nil: no cache.
-	left map[uint64][2]queue
+	left        map[uint64][2]queue
 }
 
-// keyIn is key with exclusive memory.
 func (s *state) keyIn(room *scratch) uint64 {
 	e := &room.whole
 	e.reset()
@@ -91,7 +84,6 @@ func (s *state) keyIn(room *scratch) uint64 {
 	return e.hash()
 }
 
-// hash is the key of the written bytes.
 func (e *encoder) hash() uint64 {
 	e.rank()
 	e.shift()
@@ -118,7 +110,6 @@ func (e *encoder) text(s string) {
 	e.out = append(e.out, s...)
 }
 
-// version and uid leave room for a rank.
 func (e *encoder) version(o object, v string) {
 	n := uint64(0)
 	for _, c := range []byte(v) {
@@ -127,7 +118,6 @@ func (e *encoder) version(o object, v string) {
 	e.ref(o, n)
 }
 
-// uid takes the last digits of a UID, which count up.
 func (e *encoder) uid(o object, uid string) {
 	n := uint64(0)
 	for _, c := range []byte(uid[max(0, len(uid)-6):]) {
@@ -136,7 +126,7 @@ func (e *encoder) uid(o object, uid string) {
 	e.ref(o|uidOf, n)
 }
 
-// lease leaves room for the rank of a node's Lease renewal; 0: none known.
+// renewed 0: none known.
 func (e *encoder) lease(n ledger.NodeName, renewed int64) {
 	e.ref(theLease+object(nodeIndex(n)), uint64(uint32(renewed)))
 }
@@ -163,8 +153,6 @@ func (e *encoder) rank() {
 	}
 }
 
-// transitions leaves room for a volume's transitions, by its number. Rules compare them, and add one to the
-// highest: only differences matter, and whether there are any.
 func (e *encoder) transitions(volume int, n int64) {
 	if n != 0 {
 		e.shifts = append(e.shifts, newRef(len(e.out), uint64(volume)<<32|uint64(n)))
@@ -172,7 +160,6 @@ func (e *encoder) transitions(volume int, n int64) {
 	e.byte(0)
 }
 
-// shift writes, for each number of transitions, its rank among its volume's numbers: only the order matters.
 func (e *encoder) shift() {
 	slices.SortFunc(e.shifts, func(a, b ref) int { return cmp.Compare(a.value(), b.value()) })
 	rank, last := byte(0), uint64(0)

@@ -13,8 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// settle ends a change of the leader: it drops queue entries without work, runs an audit, and encodes the
-// result. The encoded facts determine the leader's decisions: an equal encoding is not computed again.
+// An equal encoding is not computed again, since it determines the decisions.
 func (s *state) settle(room *scratch) {
 	l, e := s.leader, &room.part
 	e.reset()
@@ -33,14 +32,12 @@ func (s *state) settle(room *scratch) {
 	l.code = &encoder{out: bytes.Clone(e.out), refs: slices.Clone(e.refs), shifts: slices.Clone(e.shifts)}
 }
 
-// queues is the encoding of the queues: queueBytes.
 func (l *leader) queues() []byte {
 	return []byte{l.queue.volumes, l.queue.nodes, l.queue.tickets, l.retry.volumes, l.retry.nodes, l.retry.tickets}
 }
 
 const queueBytes = 6
 
-// known does the same as leader, from the bytes of its last change.
 func (e *encoder) known(l *leader) {
 	for _, r := range l.code.refs {
 		e.refs = append(e.refs, newRef(r.at()+len(e.out), r.value()))
@@ -51,7 +48,7 @@ func (e *encoder) known(l *leader) {
 	e.out = append(e.out, l.code.out...)
 }
 
-// leader writes the leader's facts and tasks; the queues come last.
+// The queues come last.
 func (e *encoder) leader(s *state, l *leader) {
 	snapshot := l.ledger.Snapshot()
 	for i := range s.config.Pods {
@@ -90,7 +87,6 @@ func (e *encoder) leader(s *state, l *leader) {
 	e.byte(l.queues()...)
 }
 
-// nodeRecord writes the leader's facts about a node, except its volumes.
 func (e *encoder) nodeRecord(s *state, snapshot ledger.Snapshot, n *ledger.Node) {
 	o := nodeObject(n.Name)
 	e.version(o, n.Version)
@@ -117,7 +113,6 @@ func (e *encoder) nodeRecord(s *state, snapshot ledger.Snapshot, n *ledger.Node)
 	}
 }
 
-// sources writes the known claims and PersistentVolumes, and attachments with unknown ones.
 func (e *encoder) sources(s *state, snapshot ledger.Snapshot) {
 	for i := range s.config.Access {
 		for _, again := range []bool{false, true} {
@@ -197,7 +192,6 @@ func (e *encoder) ops(l *leader, list []op) {
 	}
 }
 
-// task writes a task's remaining work and its wait.
 func (e *encoder) task(t protocol.Task) {
 	e.step(t.Step)
 	if t.Ticket != nil {
@@ -275,7 +269,6 @@ func (e *encoder) requests(list []*world.Request) {
 	}
 }
 
-// sortedRequests sorts requests independently of their sending order.
 func sortedRequests(list []*world.Request) []*world.Request {
 	if len(list) < 2 {
 		return list
@@ -285,7 +278,6 @@ func sortedRequests(list []*world.Request) []*world.Request {
 	return sorted
 }
 
-// request writes a request's effect and its preconditions.
 func (e *encoder) request(r world.Request) {
 	e.byte(byte(r.Do))
 	switch r.Do {
@@ -340,7 +332,6 @@ func (e *encoder) named(attachment string) object {
 	return o
 }
 
-// patch writes a Node patch's tests and changes.
 func (e *encoder) patch(r world.Request) {
 	e.text(string(r.Node))
 	e.uid(nodeObject(r.Node), r.Read.UID)

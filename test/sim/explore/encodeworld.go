@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// api writes the changing objects.
 func (e *encoder) api(s *state) {
 	for i := range s.config.Pods {
 		p, exists := s.w.Pod(pod(i + 1))
@@ -51,7 +50,6 @@ func (e *encoder) api(s *state) {
 	}
 }
 
-// past writes the judge's facts about binds that the granter may not know.
 func (e *encoder) past(s *state) {
 	for i := range s.config.Pods {
 		e.bool(s.w.Judge.Bound(pod(i + 1)))
@@ -101,7 +99,6 @@ func (e *encoder) node(n ledger.NodeState) {
 	}
 }
 
-// fenced writes when a node got the policy's condition, among the renewals of its Lease.
 func (e *encoder) fenced(n ledger.NodeName, list []ledger.FencedCondition) {
 	e.byte(byte(len(list)))
 	for _, c := range list {
@@ -158,7 +155,6 @@ func (e *encoder) hold(v ledger.VolumeID, h ledger.Hold) {
 	}
 }
 
-// word writes a moorage-node's report or findings; nil: none.
 func (e *encoder) word(w *ledger.NodeWord) {
 	e.bool(w != nil)
 	if w == nil {
@@ -173,18 +169,15 @@ func (e *encoder) word(w *ledger.NodeWord) {
 	e.byte(volumeSet(w.Mounted), volumeSet(w.Forgotten))
 }
 
-// agent writes the memory of a machine's moorage-node.
 func (e *encoder) agent(m *world.Machine) {
 	e.bool(m.Agent.Runs)
 	e.word(m.Agent.Found)
 }
 
-// look leaves room for the rank of a node's question number; 0: none.
 func (e *encoder) look(n ledger.NodeName, number int64) {
 	e.ref(theLook+object(nodeIndex(n)), uint64(number))
 }
 
-// force writes the progress of a forced detach.
 func (e *encoder) force(f ledger.Force) {
 	e.text(f.Rule)
 	if f.Rule == "" {
@@ -259,8 +252,6 @@ func (e *encoder) truth(s *state) {
 	e.byte(byte(may.leaders), byte(may.lost), byte(may.failed), byte(may.restarts), byte(may.dead), byte(s.left))
 }
 
-// overtakers writes the forced deletions in flight that are no faults if the node is Ready again before
-// they are carried out.
 func (e *encoder) overtakers(s *state) {
 	each := func(r *world.Request) {
 		if r.Since != 0 && r.Do == world.DropAttachment {
@@ -277,7 +268,6 @@ func (e *encoder) overtakers(s *state) {
 	}
 }
 
-// kubelet writes a kubelet's memory and its machine's containers.
 func (e *encoder) kubelet(s *state, m *world.Machine) {
 	k, alive := &m.Process, s.alive()
 	e.bool(k.Up, k.Linked, k.Synced)
@@ -300,7 +290,7 @@ func volumeSet(list []ledger.VolumeID) uint8 {
 	return set
 }
 
-// alive are the pods that exist, or are mounted somewhere: the end of others is irrelevant.
+// The end of pods that neither exist nor are mounted is irrelevant.
 func (s *state) alive() uint8 {
 	var set uint8
 	for i := range s.config.Pods {

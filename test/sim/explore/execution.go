@@ -14,8 +14,7 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// The leader's requests, and the meaning of answers, are the product's (internal/protocol). Here requests
-// are in flight, in any order.
+// Requests are in flight in any order.
 
 func (w wire) name() string {
 	o := w.ops[0]
@@ -50,7 +49,6 @@ func (l *leader) busy(key string) bool { return l.any(func(o op) bool { return o
 
 func (s *state) begin(key string, t protocol.Task) { s.goOn(op{key: key, task: t}) }
 
-// goOn makes protocol's next move for a task that waits for no answer.
 func (s *state) goOn(o op) {
 	l := s.leader
 	t, m := l.memory.Next(o.task, l.ledger.Snapshot(), s.w.Now)
@@ -58,7 +56,6 @@ func (s *state) goOn(o op) {
 	s.compose()
 }
 
-// follow carries out protocol's next move.
 func (s *state) follow(o op, m protocol.Move) {
 	l := s.leader
 	l.code = nil
@@ -85,7 +82,6 @@ func (s *state) follow(o op, m protocol.Move) {
 	}
 }
 
-// send puts a request in flight, and wait keeps a task, in an order independent of their begin.
 func (l *leader) send(w wire) {
 	l.code = nil
 	i, _ := slices.BinarySearchFunc(l.wires, w, func(a, b wire) int {
@@ -101,14 +97,12 @@ func (l *leader) wait(o op) {
 	l.waiting = slices.Insert(slices.Clip(l.waiting), i, o)
 }
 
-// take takes a request out of flight.
 func (l *leader) take(i int) wire {
 	w := l.wires[i]
 	l.wires, l.code = slices.Delete(slices.Clone(l.wires), i, i+1), nil
 	return w
 }
 
-// serve carries a request out, and hands its answer to all its waiters.
 func (s *state) serve(i int) {
 	w := s.leader.take(i)
 	a := s.w.Serve(w.request)
@@ -137,8 +131,7 @@ func (s *state) answerOne(o op, a protocol.Answer) {
 	s.follow(next, m)
 }
 
-// outlasted lists the waiting tasks whose unanswered request can have no effect any more: it was carried
-// out, or never will be; and those that wait for the watch of their Node, once it has shown the outcome.
+// outlasted lists tasks whose unanswered request can have no effect any more.
 func (s *state) outlasted() []int {
 	var list []int
 	for i, o := range s.leader.waiting {
@@ -149,14 +142,12 @@ func (s *state) outlasted() []int {
 	return list
 }
 
-// shows says whether the leader knows the present Node, or its absence.
 func (s *state) shows(n ledger.NodeName) bool {
 	is, exists := s.w.Node(n)
 	known := s.leader.ledger.Snapshot().Node(n)
 	return (known != nil && known.Exists) == exists && (!exists || known.UID == is.UID)
 }
 
-// outlast goes on with such a task.
 func (s *state) outlast(i int) {
 	l := s.leader
 	o := l.waiting[i]
@@ -164,7 +155,6 @@ func (s *state) outlast(i int) {
 	s.goOn(op{key: o.key, task: o.task})
 }
 
-// compose sends the changes that wait for a Node in one patch, unless one is in flight.
 func (s *state) compose() {
 	for n := 1; n <= nodes; n++ {
 		s.composeFor(s.leader.nodes[n-1], node(n))

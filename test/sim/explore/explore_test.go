@@ -32,7 +32,6 @@ func TestLarge(t *testing.T) {
 	search(t, matching(slices.Concat(explore.Large(), explore.Bad()), os.Getenv("EXPLORE")))
 }
 
-// matching are the worlds with these words in their names; none for no words.
 func matching(worlds []explore.World, words string) []explore.World {
 	var list []explore.World
 	for _, w := range worlds {
@@ -43,14 +42,13 @@ func matching(worlds []explore.World, words string) []explore.World {
 	return list
 }
 
-// residual names the broken rule of each of these worlds.
 var residual = map[string]string{
 	"a kubelet killed between NodeUnpublish and NodeUnstage": "is deleted while it is mounted there",
 	"a machine that lives, forced by time alone":             "by time alone a volume was taken from a machine that lives",
 	"a node that is Ready again before its forced deletion":  "detached by force from a node that is Ready again",
 }
 
-// TestResidual checks that faults without a fact in the API do break rules.
+// Faults without a fact in the API do break rules.
 func TestResidual(t *testing.T) {
 	for _, w := range explore.Residual() {
 		t.Run(strings.ReplaceAll(w.Name, " ", "-"), func(t *testing.T) {
@@ -63,7 +61,6 @@ func TestResidual(t *testing.T) {
 	}
 }
 
-// search searches worlds, and prints a table of them.
 func search(t *testing.T, worlds []explore.World) {
 	limit := 1 << 30
 	if n, err := strconv.Atoi(os.Getenv("EXPLORE_STATES")); err == nil {

@@ -12,8 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// successionMoves change the leader: it is deposed at any instant, by a crash or by its lease, and its
-// requests in flight are carried out at any later time, or lost.
 func (s *state) successionMoves(list []move) []move {
 	if s.leader != nil && s.led < s.config.Leaders {
 		list = append(list, move{"leader is gone", false, func(s *state) { s.depose() }})
@@ -30,7 +28,6 @@ func (s *state) successionMoves(list []move) []move {
 	return list
 }
 
-// awaited says whether the leader waits until a request can have no effect any more.
 func (s *state) awaited(r *world.Request) bool {
 	return s.leader != nil && slices.ContainsFunc(s.leader.waiting, func(o op) bool { return o.late == r })
 }
@@ -42,7 +39,6 @@ func (s *state) depose() {
 	s.leader = nil
 }
 
-// abandon leaves a request in flight without a reader of its answer. Reads have no effect.
 func (s *state) abandon(r *world.Request) {
 	switch r.Do {
 	case world.GetObject, world.ListObjects, world.ListPods:
@@ -51,7 +47,7 @@ func (s *state) abandon(r *world.Request) {
 	}
 }
 
-// bury forgets requests in flight without a possible effect: neither versions nor UIDs come back.
+// bury forgets requests without a possible effect: neither versions nor UIDs come back.
 func (s *state) bury() {
 	for i := range s.config.Pods {
 		if _, exists := s.w.Pod(pod(i + 1)); !exists {
@@ -87,7 +83,6 @@ func (s *state) late(r *world.Request) bool {
 	return false
 }
 
-// orphan takes an abandoned request out of flight.
 func (s *state) orphan(i int) *world.Request {
 	r := s.orphans[i]
 	s.orphans = slices.Delete(slices.Clone(s.orphans), i, i+1)
@@ -115,7 +110,6 @@ func requestName(r *world.Request) string {
 	return fmt.Sprintf("request %d of %s", r.Do, r.Key)
 }
 
-// budget is the number of possible further failures by kind.
 type budget struct{ leaders, lost, failed, restarts, dead int }
 
 func (s *state) budget() budget {
@@ -132,7 +126,6 @@ func (s *state) budget() budget {
 	return b
 }
 
-// failureMoves are failing calls, requests and nodes, and kubelet restarts.
 func (s *state) failureMoves(list []move) []move {
 	may := s.budget()
 	for n := 1; n <= nodes; n++ {
@@ -155,7 +148,6 @@ func (s *state) failureMoves(list []move) []move {
 	return list
 }
 
-// mute has the leader give up a request: it is carried out at any later time, or never.
 func (s *state) mute(i int) {
 	s.lost++
 	w := s.leader.take(i)
@@ -168,7 +160,6 @@ func (s *state) mute(i int) {
 	s.answer(w, protocol.Answer{Result: protocol.Unknown})
 }
 
-// fail has a call fail once: the error is written, and the call is retried.
 func (s *state) fail(key string) {
 	s.failed++
 	a, _ := s.w.Attachment(key)
@@ -223,8 +214,6 @@ func (s *state) nodeMoves(list []move, n int, may budget) []move {
 	return list
 }
 
-// fenceMoves are the moves of a dead machine with a condition that it writes no more. Its pods are evicted
-// and removed like a silent node's.
 func (s *state) fenceMoves(list []move, n int) []move {
 	now, _ := s.w.Node(node(n))
 	name := string(node(n))
@@ -250,8 +239,7 @@ func (s *state) fenceMoves(list []move, n int) []move {
 	return list
 }
 
-// cutMoves have the storage cut off a silent node, with its machine alive or dead, and let it in again when
-// the leader's facts permit to ask for that.
+// The storage lets a machine in again when the leader's facts permit to ask for that.
 func (s *state) cutMoves(list []move, n int) []move {
 	now, exists := s.w.Node(node(n))
 	m, name := s.machine(n), string(node(n))
@@ -286,8 +274,6 @@ func (s *state) cutMoves(list []move, n int) []move {
 	return list
 }
 
-// unfencingMoves are the leader's moves for a node that is cut off, like the controller of NetworkFences,
-// but each is one move.
 func (s *state) unfencingMoves(list []move, n int) []move {
 	known, name := s.leader.ledger.Snapshot(), string(node(n))
 	switch rules.MayUnfenceMachine(known, s.cut[n], s.w.Now) {
@@ -309,14 +295,12 @@ func (s *state) unfencingMoves(list []move, n int) []move {
 	return list
 }
 
-// fence sets the condition, later than the last renewal of the node's Lease.
 func (s *state) fence(n int) {
 	now, _ := s.w.Node(node(n))
 	now.Fenced = []ledger.FencedCondition{{Type: fenced, Since: s.machine(n).Renewed.Unix() + 1}}
 	s.w.Put(now)
 }
 
-// mark writes a finding about a node. The taint evicts its pods.
 func (s *state) mark(n int, outOfService bool) {
 	now, _ := s.w.Node(node(n))
 	now.Ready, now.OutOfService = ledger.ReadyUnknown, outOfService
@@ -328,7 +312,6 @@ func (s *state) mark(n int, outOfService bool) {
 	}
 }
 
-// back restarts a node without its memory.
 func (s *state) back(n int) {
 	s.kubelet(n).Start()
 	s.kubelet(n).Register()
@@ -337,7 +320,6 @@ func (s *state) back(n int) {
 	s.w.Put(now)
 }
 
-// restart restarts a kubelet, which finds its mounts on the disk.
 func (s *state) restart(n int) {
 	s.restarts++
 	s.startAnew(n)

@@ -16,15 +16,13 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// fields lists a struct's fields in the key of a state, directly or by their consequences, and the reasons
-// for leaving out the others.
+// Each field is in the key of a state, directly or by its consequences, or has a reason for being left out.
 type fields struct {
 	key    string
 	others map[string]string
 }
 
-// TestFieldsInKey checks that each field of a state's structs is in the key, or has a reason for being left
-// out. A new field needs a decision.
+// A new field needs a decision.
 func TestFieldsInKey(t *testing.T) {
 	known := knownFields()
 	met := map[string]bool{}
@@ -58,7 +56,6 @@ func TestFieldsInKey(t *testing.T) {
 	}
 }
 
-// checkFields checks the fields of one struct, and returns the types of those in the key.
 func checkFields(t *testing.T, typ reflect.Type, known map[string]fields) []reflect.Type {
 	name := typ.String()
 	said, listed := known[name]
@@ -86,8 +83,7 @@ func checkFields(t *testing.T, typ reflect.Type, known map[string]fields) []refl
 	return list
 }
 
-// TestFieldsChangeKey checks of wholly encoded structs that another value of each field in the key gives
-// another encoding.
+// Another value of a field in the key gives another encoding.
 func TestFieldsChangeKey(t *testing.T) {
 	s := begin(Handover())
 	vector := func(write func(*encoder)) []byte {
@@ -135,8 +131,6 @@ func TestFieldsChangeKey(t *testing.T) {
 	})
 }
 
-// changeField gives a field another possible value. It is false for structs, which are checked by
-// themselves, and for values that only an object can have.
 func changeField(f reflect.Value) bool {
 	switch f.Kind() {
 	case reflect.Bool:
@@ -165,7 +159,6 @@ func changeField(f reflect.Value) bool {
 	return true
 }
 
-// Reasons for leaving out fields, if several share one.
 const (
 	same        = "the same in all states of a search"
 	never       = "nothing in these worlds sets it"

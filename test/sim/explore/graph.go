@@ -2,19 +2,16 @@
 
 package explore
 
-// step is a transition by the processes' own move: neither a failure nor a choice.
 type step struct{ from, to uint32 }
 
-// graph is the states and the steps between them.
 type graph struct {
 	states int
 	steps  [][]step
-	// into lists the sources of the steps to a state: state i's are between starts[i] and starts[i+1].
+	// The sources of state i's steps are between starts[i] and starts[i+1].
 	into   []uint32
 	starts []uint32
 }
 
-// index sorts the steps by their target.
 func (g *graph) index() {
 	g.starts = make([]uint32, g.states+1)
 	for _, list := range g.steps {
@@ -35,8 +32,6 @@ func (g *graph) index() {
 	}
 }
 
-// ending marks the states from which each sequence of steps ends: states without steps, and states with
-// steps only to such states.
 func (g *graph) ending() []bool {
 	out := make([]uint32, g.states)
 	for _, list := range g.steps {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A state with a way to a circle may never end. A circle with a way to a state does not prevent its end.
+// A state with a way to a circle may never end.
 func TestEnding(t *testing.T) {
 	g := graph{states: 7, steps: [][]step{
 		{{0, 1}, {0, 2}, {1, 3}, {2, 3}}, // 0 to 3 end in 3
@@ -36,8 +36,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A forgotten part of a state must not matter: after versions and UIDs have counted up, the key is the
-// same; after any event it differs.
+// The key does not depend on how far versions and UIDs have counted up, and differs after any event.
 func TestKey(t *testing.T) {
 	s := begin(Handover())
 	later := s.clone()

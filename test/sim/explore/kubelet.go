@@ -10,10 +10,9 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// kubelet is test/world's kubelet of a node's machine, with requests served at once.
 func (s *state) kubelet(n int) world.Kubelet { return s.w.Kubelet(machineID(node(n))) }
 
-// look shows kubelets their present pods and Nodes: the lag of their copies is not searched.
+// The lag of kubelets' copies is not searched.
 func (s *state) look() {
 	for n := 1; n <= nodes; n++ {
 		if k := s.kubelet(n); k.Works() {
@@ -26,7 +25,6 @@ func (s *state) look() {
 	s.podsSeen = s.w.Changed(world.Pods)
 }
 
-// kubeletMoves are the kubelets' moves, in the order of the handshake.
 func (s *state) kubeletMoves(list []move) []move {
 	for n := 1; n <= nodes; n++ {
 		k := s.kubelet(n)
@@ -105,8 +103,6 @@ func (s *state) podMoves(list []move, n, i int) []move {
 	return list
 }
 
-// mountable: held for attached, and also attached by the VolumeAttachment: a failing check changes nothing
-// here.
 func (s *state) mountable(n, claim int, uid string) bool {
 	k, v := s.kubelet(n), volume(claim)
 	p, _ := s.w.Pod(uid)
@@ -117,7 +113,6 @@ func (s *state) mountable(n, claim int, uid string) bool {
 	return v.NoAttach() || a.Attached && !a.Deleting
 }
 
-// mount checks a volume, mounts it, and runs the pod if it lacked only this.
 func (s *state) mount(n int, v ledger.VolumeID, uid string) {
 	k := s.kubelet(n)
 	if r, possible := k.Check(v); possible && r.Do != 0 {
@@ -138,8 +133,6 @@ func (s *state) ends(k world.Kubelet, uid string) bool {
 	return slices.ContainsFunc(k.Machine().Staged, func(v ledger.VolumeID) bool { return k.CanUnmount(v, uid) })
 }
 
-// end ends a pod's containers and mounts; an unused volume is no longer held for attached. The pod's end is
-// written at its removal.
 func (s *state) end(n int, uid string) {
 	k := s.kubelet(n)
 	k.Stop(uid)
@@ -160,7 +153,6 @@ func (s *state) remove(n int, uid string) {
 	}
 }
 
-// release has a kubelet forget the unused volumes at its node.
 func (s *state) release(n int) {
 	for _, v := range s.kubelet(n).Attached {
 		s.kubelet(n).Leave(v)

@@ -18,8 +18,7 @@ func watched() []world.Kind {
 	return []world.Kind{world.Claims, world.PersistentVolumes, world.Tickets, world.Pods, world.Nodes, world.Attachments, world.Holds, world.NodeWords}
 }
 
-// lead begins a term: everything is listed, and each ticket that is not granted is written, so that an
-// older leader's grant of it fails.
+// Each ticket that is not granted is written: an older leader's grant of it fails.
 func (s *state) lead() {
 	s.led++
 	if s.config.losesShared() {
@@ -39,12 +38,11 @@ func (s *state) lead() {
 	s.settle(&scratch{})
 }
 
-// arbiter is the leader's.
 func (s *state) arbiter() rules.Arbiter {
 	return rules.Arbiter{Hurried: true, RequireNodeReport: s.config.RequireWord}
 }
 
-// takeOver runs a new leader's first tasks. Its lists are answered at once: it has nothing else in flight.
+// Its lists are answered at once: it has nothing else in flight.
 func (s *state) takeOver() {
 	l := s.leader
 	for tasks := l.memory.TakeOver(l.ledger.Snapshot()); len(tasks) > 0; tasks = l.memory.TakeOver(l.ledger.Snapshot()) {
@@ -60,7 +58,6 @@ func (s *state) takeOver() {
 	}
 }
 
-// see takes in an object from the watch.
 func (l *leader) see(w *world.World, e ledger.Event) {
 	switch e := e.(type) {
 	case ledger.Ticket:
@@ -74,7 +71,6 @@ func (l *leader) see(w *world.World, e ledger.Event) {
 	l.apply(w.Now, e)
 }
 
-// saw takes in an object from an answer.
 func (l *leader) saw(w *world.World, facts ...ledger.Event) {
 	for _, e := range facts {
 		if n, ok := e.(ledger.NodeState); ok {
@@ -150,7 +146,6 @@ func (l *leader) known(k world.Kind) map[string]ledger.Event {
 	return all
 }
 
-// behind says whether a watch has something to show.
 func (s *state) behind(k world.Kind) bool {
 	l, newest := s.leader, s.w.Changed(k)
 	if l.upTo[k] == newest {
@@ -175,13 +170,12 @@ func (s *state) behind(k world.Kind) bool {
 	return false
 }
 
-// lags says whether any watch has something to show. A failed task is retried after a pause: the search
-// does not rely on endless retries before watches have caught up.
+// A failed task is retried after a pause: the search does not rely on endless retries before watches have
+// caught up.
 func (s *state) lags() bool {
 	return s.leader != nil && slices.ContainsFunc(watched(), s.behind)
 }
 
-// watch shows the leader a kind's changes.
 func (s *state) watch(k world.Kind) {
 	l, known := s.leader, s.leader.known(k)
 	if k == world.PersistentVolumes {
@@ -218,7 +212,6 @@ func (s *state) sorted(m map[string]ledger.Event) []string {
 	return keys
 }
 
-// leaderMoves are the leader's moves: it watches, decides, and executes.
 func (s *state) leaderMoves(list []move) []move {
 	l := s.leader
 	for i := range l.wires {
@@ -256,7 +249,6 @@ func (s *state) leaderMoves(list []move) []move {
 	return list
 }
 
-// rest drops queue entries without work.
 func (s *state) rest() {
 	l := s.leader
 	snapshot, others := l.ledger.Snapshot(), world.WithoutSentGrants(l.ledger, s.w.Now)
@@ -285,7 +277,6 @@ func (s *state) rest() {
 	l.retry.keep(l.queue)
 }
 
-// apply takes a fact in, and wakes the deciders of the touched keys, as package controller does.
 func (l *leader) apply(now time.Time, e ledger.Event) {
 	l.code = nil
 	t := l.ledger.Apply(now, e)
@@ -308,7 +299,6 @@ func (l *leader) apply(now time.Time, e ledger.Event) {
 	}
 }
 
-// wakeTicket has a ticket checked, and decided on if it is not granted.
 func (l *leader) wakeTicket(s ledger.Snapshot, id ledger.TicketID) {
 	l.queue.tickets |= bit(podIndex(id.Name))
 	l.retry.tickets &^= bit(podIndex(id.Name))
@@ -322,7 +312,6 @@ func (l *leader) wakeNode(n ledger.NodeName) {
 	l.retry.nodes &^= bit(nodeIndex(n))
 }
 
-// again has a failed or stale task's key checked again.
 func (l *leader) again(key string) {
 	l.code = nil
 	var again queue
@@ -351,7 +340,6 @@ func (q *queue) keep(o queue) {
 	q.tickets &= o.tickets
 }
 
-// plan begins all steps of a volume's plan in parallel.
 func (s *state) plan(v ledger.VolumeID) {
 	s.leader.queue.volumes &^= bit(podIndex(v.Handle))
 	s.leader.code = nil
@@ -360,7 +348,6 @@ func (s *state) plan(v ledger.VolumeID) {
 	}
 }
 
-// round is the writes for a node's tickets, except unchanged ones.
 func (s *state) round(snapshot ledger.Snapshot, n ledger.NodeName) []protocol.Decided {
 	decided := protocol.Round(rules.Arbiter{}.Queue(snapshot, n, s.w.Now), snapshot, s.w.Now, nil, nil)
 	return slices.DeleteFunc(decided, func(d protocol.Decided) bool {
@@ -380,7 +367,6 @@ func (s *state) grant(n ledger.NodeName) {
 	}
 }
 
-// tending is the due task for a ticket, except its grant; false: none.
 func (s *state) tending(snapshot ledger.Snapshot, id ledger.TicketID) (op, bool) {
 	o := op{key: "tend " + id.Name}
 	t := snapshot.Ticket(id)

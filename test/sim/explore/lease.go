@@ -9,9 +9,8 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// No time passes here: for a Lease only the equality of two renewals matters. Each is two seconds after the
-// last, and a condition of the Node may be set in between. A kubelet that reports to a Node that is not
-// Ready has also renewed its Lease.
+// Each renewal is two seconds after the last, and a Node's condition may be set in between. A kubelet that
+// reports to a Node that is not Ready has also renewed its Lease.
 
 func (s *state) renew(n int) {
 	if s.config.Leases {
@@ -20,8 +19,6 @@ func (s *state) renew(n int) {
 	}
 }
 
-// leaseMoves are the leader's reads of unknown Leases of nodes that are not Ready: each happens sooner or
-// later.
 func (s *state) leaseMoves(list []move) []move {
 	if !s.config.Leases {
 		return list

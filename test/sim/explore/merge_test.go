@@ -35,7 +35,7 @@ func number(name string, otherwise int) int {
 	return otherwise
 }
 
-// merging searches a world, and keeps each state's continuation.
+// merging compares the continuations of states that the search takes for each other.
 type merging struct {
 	config       Config
 	limit, every int
@@ -44,13 +44,11 @@ type merging struct {
 	seen         int
 }
 
-// visited is a state: the state that it was taken for, its origin, and its continuation.
 type visited struct {
 	at, parent, move int
 	future           uint64 // its hash; 0: not computed
 }
 
-// future is a state's continuation: its moves in order, and their targets.
 func future(s *state) []string {
 	var list []string
 	settling := false
@@ -68,7 +66,6 @@ func future(s *state) []string {
 
 func hashed(list []string) uint64 { return max(1, maphash.String(seed(), strings.Join(list, "\n"))) }
 
-// search reaches states in random order: some near the beginning, some far away.
 func (m *merging) search() {
 	dice := rand.New(rand.NewPCG(1, 1))
 	first := begin(m.config)
@@ -102,14 +99,12 @@ func (m *merging) search() {
 	}
 }
 
-// arrive keeps the continuation of a state taken for another.
 func (m *merging) arrive(s *state, to, from, move int) {
 	if m.seen++; m.seen%m.every == 0 {
 		m.again = append(m.again, visited{to, from, move, hashed(future(s))})
 	}
 }
 
-// check compares the continuations of states taken for each other.
 func (m *merging) check(t *testing.T) {
 	for _, v := range m.again {
 		was := m.states[v.at]
@@ -146,7 +141,6 @@ func (m *merging) tell(t *testing.T, was, is visited) {
 		strings.Join(wasNames, "\n  "), only(one, other), strings.Join(isNames, "\n  "), only(other, one))
 }
 
-// play makes the moves to a state, and names them.
 func (m *merging) play(v visited) (*state, []string) {
 	var moves []int
 	for ; v.parent >= 0; v = m.states[v.parent] {

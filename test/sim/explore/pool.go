@@ -12,7 +12,6 @@ type open struct {
 	index uint32
 }
 
-// pool has the workers' spare states. It is safe for parallel use.
 type pool struct {
 	mu      sync.Mutex
 	changed sync.Cond
@@ -37,7 +36,6 @@ func (p *pool) give(list ...open) {
 	p.changed.Broadcast()
 }
 
-// take waits for a state. It is false if there will be none: all workers wait, or the search has ended.
 func (p *pool) take() (open, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +58,6 @@ func (p *pool) take() (open, bool) {
 	return last, true
 }
 
-// end stops all workers.
 func (p *pool) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 )
 
-// Report is a search's result.
 type Report struct {
 	States      int
 	Transitions int
@@ -31,20 +30,17 @@ func (r Report) String() string {
 	return text
 }
 
-// trail is a state's first origin.
 type trail struct {
 	parent uint32
 	move   uint16
 }
 
-// failure is a broken rule after a state.
 type failure struct {
 	fault string
 	at    uint32
 	more  string
 }
 
-// search goes through all states, with several workers.
 type search struct {
 	config Config
 	limit  uint32
@@ -60,16 +56,12 @@ type search struct {
 	failed *failure
 }
 
-// progress is the number of states between reports.
 const progress = 1_000_000
 
-// collection is the garbage collector's percentage: nearly all memory is garbage at once, and the rest has
-// no pointers.
+// Nearly all memory is garbage at once, and the rest has no pointers.
 const collection = 800
 
-// Search explores a world from its beginning, at most limit states, on all processors. listen, if not nil,
-// is told the number of states now and then. The total does not depend on the workers' order; the first of
-// several faults does.
+// listen may be nil. The total does not depend on the workers' order; the first of several faults does.
 func Search(config Config, limit int, listen func(states int)) Report {
 	defer debug.SetGCPercent(debug.SetGCPercent(collection))
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
@@ -96,7 +88,6 @@ func Search(config Config, limit int, listen func(states int)) Report {
 	return x.report
 }
 
-// next is the index of a new state.
 func (x *search) next() uint32 {
 	n := x.count.Add(1)
 	if n >= x.limit {
@@ -108,7 +99,6 @@ func (x *search) next() uint32 {
 	return n - 1
 }
 
-// fail ends the search at a broken rule.
 func (x *search) fail(f failure) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -133,7 +123,6 @@ func (x *search) gather(workers []*worker) {
 	}
 }
 
-// circles looks for states with endless steps.
 func (x *search) circles() {
 	x.graph.index()
 	ends := x.graph.ending()
@@ -148,7 +137,6 @@ func (x *search) circles() {
 	}
 }
 
-// round follows endless steps until they come back.
 func (x *search) round(at uint32, ends []bool) []string {
 	s := x.play(at)
 	passed := map[uint32]bool{}
@@ -169,7 +157,6 @@ func (x *search) round(at uint32, ends []bool) []string {
 	return names
 }
 
-// ordinals are the moves of a state's first trail.
 func (x *search) ordinals(at uint32) []uint16 {
 	var list []uint16
 	for i := at; i > 0; i = x.trails[i].parent {
@@ -187,7 +174,6 @@ func (x *search) play(at uint32) *state {
 	return s
 }
 
-// path names the moves to a state, and further ones.
 func (x *search) path(at uint32, more ...string) []string {
 	var names []string
 	s := begin(x.config)

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/world"
 )
 
-// broken is the rule broken on the way to a state.
 func (s *state) broken() string {
 	if faults := s.w.Judge.Faults; len(faults) > 0 {
 		return faults[0]
@@ -27,7 +26,6 @@ func (s *state) broken() string {
 	return s.leader.fault
 }
 
-// listed is a listed event of the judge that is a fault in this world.
 func (s *state) listed() string {
 	j := &s.w.Judge
 	switch {
@@ -39,7 +37,6 @@ func (s *state) listed() string {
 	return ""
 }
 
-// unsettled returns a fault of a state at rest.
 func (s *state) unsettled() string {
 	if s.leader == nil {
 		return "nobody leads"
@@ -60,7 +57,6 @@ func (s *state) unsettled() string {
 		switch {
 		case !exists:
 		case p.Phase == ledger.PodTerminating && s.stuck > 0:
-			// Its volume can't be unmounted.
 		case p.Phase == ledger.PodTerminating:
 			return p.UID + " does not end"
 		case p.Node != "":
@@ -75,8 +71,7 @@ func (s *state) unsettled() string {
 	return s.leaks()
 }
 
-// unknown says whether a volume is unknown to the leader at a node, and stays there until the machine boots,
-// or moorage-node has looked. Any node: the empty name.
+// The empty name is any node.
 func (s *state) unknown(id ledger.VolumeID, n ledger.NodeName) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
@@ -85,8 +80,8 @@ func (s *state) unknown(id ledger.VolumeID, n ledger.NodeName) bool {
 	})
 }
 
-// unexplained says whether a kubelet lists a volume whose attachment the leader has seen end: it reports
-// that after a minute, and no time passes here. A new leader reports it at once.
+// unexplained: a kubelet lists a volume whose attachment has ended. The leader reports that after a minute,
+// and no time passes here; a new leader reports it at once.
 func (s *state) unexplained(id ledger.VolumeID) bool {
 	known := s.leader.ledger.Snapshot()
 	v := known.Volume(id)
@@ -96,7 +91,6 @@ func (s *state) unexplained(id ledger.VolumeID) bool {
 	})
 }
 
-// waits returns a fault if a bound pod waits for no user. It waits for no boot if moorage-node answers.
 func (s *state) waits(p ledger.Pod, claims []int) string {
 	m := s.machine(nodeIndex(p.Node))
 	for _, claim := range claims {
@@ -108,8 +102,8 @@ func (s *state) waits(p ledger.Pod, claims []int) string {
 	return ""
 }
 
-// elsewhere says whether a living user has a volume at another node, or gets it. Two pods that wait at two
-// nodes don't block each other: a volume that is at no node goes to the pod that comes first.
+// Two pods that wait at two nodes don't block each other: a volume at no node goes to the pod that comes
+// first.
 func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 	for i, claims := range s.config.Pods {
 		if !slices.Contains(claims, claim) {
@@ -123,8 +117,7 @@ func (s *state) elsewhere(claim int, p ledger.Pod) bool {
 	return false
 }
 
-// full says whether other volumes take all slots of a pod's node: several schedulers, and tickets' granter,
-// do not know of each other. One scheduler for all pods takes no node past its limit.
+// Schedulers and tickets' granter do not know of each other.
 func (s *state) full(claim int, p ledger.Pod) bool {
 	if s.w.Judge.Alone && len(s.config.Asks) == 0 {
 		return false
@@ -138,15 +131,12 @@ func (s *state) full(claim int, p ledger.Pod) bool {
 	return !volume(claim).NoAttach() && taken >= int(s.config.slots(n))
 }
 
-// shownAt says whether a volume is at a node, or will be, by its hold, a VolumeAttachment, volumesAttached,
-// or a machine's mount.
 func (s *state) shownAt(claim int, name ledger.NodeName) bool {
 	v, n := volume(claim), nodeIndex(name)
 	h, _ := s.w.Hold(v)
 	return h.Node == name || s.attachedAt(claim, n) || s.machine(n).Uses(v)
 }
 
-// askedElsewhere says whether a user's ticket has a volume at another node, or keeps it from all nodes.
 func (s *state) askedElsewhere(claim int, n ledger.NodeName) bool {
 	for i, ask := range s.config.Asks {
 		if t, exists := s.w.Ticket(askID(i)); exists && ask.Volume == claim && t.Phase == ledger.TicketGranted && t.Node != n {
@@ -172,8 +162,6 @@ func (s *state) leaks() string {
 	return ""
 }
 
-// attachedAt says whether a volume has a VolumeAttachment at a node, or is in its volumesAttached without
-// needing one.
 func (s *state) attachedAt(claim, n int) bool {
 	now, _ := s.w.Node(node(n))
 	_, exists := s.w.Attachment(attachmentName(claim, n))

@@ -4,8 +4,8 @@ package explore
 
 import "slices"
 
-// Shorten drops unneeded moves of a failure: the search goes deep first, with long ways. An endless one
-// stays unchanged.
+// Shorten drops unneeded moves: the search goes deep first, with long ways. An endless path stays
+// unchanged.
 func Shorten(config Config, r Report) Report {
 	fault, path := replay(config, r.Path)
 	if fault == "" {
@@ -28,8 +28,6 @@ func Shorten(config Config, r Report) Report {
 	}
 }
 
-// replay makes the possible moves of these names, up to the first that breaks a rule. It returns this rule,
-// or the fault at rest.
 func replay(config Config, path []string) (fault string, made []string) {
 	s := begin(config)
 	for _, what := range path {

@@ -12,14 +12,12 @@ import (
 )
 
 type state struct {
-	config *Config
-	w      *world.World
-	leader *leader // nil between two leaders
-	led    int     // the number of leaders so far
-	// orphans are requests in flight without a reader of their answer.
-	orphans  []*world.Request
-	podsSeen int64 // by the kubelets
-	// The failures so far.
+	config                                     *Config
+	w                                          *world.World
+	leader                                     *leader // nil between two leaders
+	led                                        int     // the number of leaders so far
+	orphans                                    []*world.Request
+	podsSeen                                   int64 // by the kubelets
 	restarts, lost, failed, dead               int
 	stuck, silences, unready, remade, vanished int
 	muted, anew, erased, reboots               int
@@ -31,43 +29,36 @@ type state struct {
 	leased                                     int                         // the number of all Lease changes
 }
 
-// leader is the leading controller.
 type leader struct {
 	ledger *ledger.Ledger
-	// tickets are the UIDs of tickets as the watch showed them, which the ledger alone doesn't tell; nodes
-	// are the Nodes to patch.
+	// tickets are the UIDs that the watch showed: the ledger alone does not tell them.
 	tickets map[ledger.TicketID]string
 	nodes   [nodes]ledger.NodeState
 	memory  *protocol.Memory
 	wires   []wire
-	// waiting are tasks that wait for the end of their node's patch, or until an unanswered request can
-	// have no effect any more.
+	// waiting tasks wait for the end of their node's patch, or until an unanswered request can have no
+	// effect any more.
 	waiting []op
 	queue   queue
 	retry   queue // the failed ones without news since
 	// looked is when the followed answer's read of a Node was served; 0: none.
 	looked int64
-	// code is the leader's encoding, and fault an audit's finding; code is nil after a change.
+	// code is nil after a change. fault is an audit's finding.
 	code  *encoder
 	fault string
-	// upTo is each watch's progress.
-	upTo [world.Kinds + 1]int64
+	upTo  [world.Kinds + 1]int64
 }
 
-// queue holds the keys to check: volumes, nodes with tickets, and tickets, as sets.
 type queue struct{ volumes, nodes, tickets uint8 }
 
-// op is a task of the leader; no other task of its key begins meanwhile.
 type op struct {
 	key  string
 	task protocol.Task
 	// late is the unanswered request to outlast; nil: none.
-	late *world.Request
-	// waits says that it waits for a time, not for its patch's turn.
+	late  *world.Request
 	waits bool
 }
 
-// wire is a request in flight with the waiters for its answer.
 type wire struct {
 	request world.Request
 	ops     []op
@@ -91,15 +82,13 @@ func (l *leader) clone() *leader {
 	return &c
 }
 
-// move is a possible event in a state.
 type move struct {
 	what string
-	// settling moves are the processes' own; the others are choices and failures, which may never come.
+	// Settling moves are the processes' own. The others may never come.
 	settling bool
 	do       func(*state)
 }
 
-// moves lists the possible events, always in the same order.
 func (s *state) moves() []move {
 	var list []move
 	if s.leader != nil {
@@ -117,7 +106,6 @@ func (s *state) moves() []move {
 
 func (s *state) after(m move) *state { return s.afterIn(&scratch{}, m) }
 
-// afterIn is after with exclusive memory.
 func (s *state) afterIn(room *scratch, m move) *state {
 	next := s.clone()
 	m.do(next)

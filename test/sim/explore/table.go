@@ -4,14 +4,12 @@ package explore
 
 import "sync"
 
-// shards is the number of the table's parts: workers rarely meet in one.
 const shards = 256
 
 // table finds states by their keys. It is safe for parallel use.
 type table struct{ parts [shards]part }
 
-// part is a hash table of keys with equal ends, without pointers, 12 bytes a slot, at most three quarters
-// full.
+// part is a hash table without pointers, 12 bytes a slot, at most three quarters full.
 type part struct {
 	mu   sync.Mutex
 	keys []uint64 // 0: free
@@ -27,7 +25,6 @@ func newTable() *table {
 	return t
 }
 
-// enter returns a state's index; a new state gets its index from next.
 func (t *table) enter(k uint64, next func() uint32) (at uint32, fresh bool) {
 	p := &t.parts[k%shards]
 	p.mu.Lock()
@@ -44,7 +41,6 @@ func (t *table) enter(k uint64, next func() uint32) (at uint32, fresh bool) {
 	return at, true
 }
 
-// slot is a key's place, now or after its insertion.
 func (p *part) slot(k uint64) int {
 	mask := len(p.keys) - 1
 	i := int(k/shards) & mask

@@ -2,25 +2,21 @@
 
 package explore
 
-// worker expands states, newest first, so that few are held at a time.
 type worker struct {
-	x     *search
-	stack []open
-	room  scratch
-	// Its findings, until the merge.
+	x           *search
+	stack       []open
+	room        scratch
 	found       []found
 	steps       [][]step
 	transitions int
 	settled     int
 }
 
-// found is a state that a worker has seen first.
 type found struct {
 	index uint32
 	trail
 }
 
-// run expands states until there are none, or the search has ended.
 func (w *worker) run() {
 	for !w.x.pool.over.Load() {
 		if len(w.stack) == 0 {
@@ -41,7 +37,6 @@ func (w *worker) run() {
 	}
 }
 
-// enter notes a state; false: it was seen before.
 func (w *worker) enter(s *state, parent uint32, move int) (uint32, bool) {
 	at, fresh := w.x.known.enter(s.keyIn(&w.room), w.x.next)
 	if fresh {
@@ -50,7 +45,6 @@ func (w *worker) enter(s *state, parent uint32, move int) (uint32, bool) {
 	return at, fresh
 }
 
-// expand makes each possible move in a state.
 func (w *worker) expand(e open) {
 	moves, settling := e.state.moves(), false
 	for i, m := range moves {
@@ -77,7 +71,7 @@ func (w *worker) expand(e open) {
 	}
 }
 
-// step notes a step, in lists that need no copy to grow.
+// step uses lists that need no copy to grow.
 func (w *worker) step(s step) {
 	const long = 1 << 16
 	if n := len(w.steps); n == 0 || len(w.steps[n-1]) == long {

@@ -21,7 +21,6 @@ type mutant struct {
 	notes  map[string]string
 }
 
-// readMutants reads the list.
 func readMutants(path string) ([]mutant, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -52,7 +51,6 @@ func parseMutant(block string) mutant {
 	return m
 }
 
-// rulesOf has the breaks of each rule.
 func rulesOf(mutants []mutant) map[string][]breaks.Break {
 	rules := map[string][]breaks.Break{}
 	for _, m := range mutants {

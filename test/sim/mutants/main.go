@@ -24,7 +24,6 @@ func main() {
 	fmt.Fprintln(os.Stderr, "end") // it got so far
 }
 
-// simulate prints the first seed that breaks a rule, and the rule.
 func simulate(first, count uint64, needs string) {
 	for seed := first; seed < first+count; seed++ {
 		config := sim.ConfigFor(seed)
@@ -38,7 +37,6 @@ func simulate(first, count uint64, needs string) {
 	}
 }
 
-// search prints the first world in which a rule breaks, and the rule.
 func search(names string, limit int) {
 	for _, w := range explore.Small() {
 		if names != "all" && !strings.Contains(";"+names+";", ";"+w.Name+";") {

@@ -31,10 +31,8 @@ const (
 
 var seeds = flag.Int("seeds", 6000, "how many seeds are played at most to find a mutant")
 
-// finding is what a run says: for each way of looking, where a rule broke.
 type finding map[string]string
 
-// TestBreaks compiles all mutants.
 func TestBreaks(t *testing.T) {
 	mutants, err := readMutants(list)
 	if err != nil {
@@ -45,10 +43,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// TestMutants takes rules out of the core, one at a time. The simulator must find a mutant
-// that has the note of a seed, at that seed or another; the explorer a mutant that has the note of a world; the
-// core's own tests a mutant that has the note of a package and a test, because neither has found it. Nothing is
-// found where no rule is taken out: the simulator's and the explorer's own tests show it.
+// A mutant's notes say whether the simulator, the explorer, or a test of the core must find it.
 func TestMutants(t *testing.T) {
 	mutants, err := readMutants(list)
 	if err != nil || len(mutants) < 10 {
@@ -104,8 +99,6 @@ func TestMutants(t *testing.T) {
 	})
 }
 
-// build builds the tests of a folder of the core, or this command, with all mutants in it, and returns
-// the binary. Each is built once.
 func build(t *testing.T, binaries map[string]string, overlay, folder string) string {
 	t.Helper()
 	if binaries[folder] != "" {
@@ -123,7 +116,6 @@ func build(t *testing.T, binaries map[string]string, overlay, folder string) str
 	return binary
 }
 
-// failTests runs tests of the core without a rule. They must fail.
 func failTests(t *testing.T, binary, folder, pattern, rule string) {
 	t.Helper()
 	cmd := exec.Command(binary, "-test.run", pattern)
@@ -134,7 +126,6 @@ func failTests(t *testing.T, binary, folder, pattern, rule string) {
 	}
 }
 
-// run runs a mutant. One that panics, or does not end, is found by that.
 func run(t *testing.T, binary, rule string, args ...string) finding {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -154,7 +145,6 @@ func run(t *testing.T, binary, rule string, args ...string) finding {
 	return found
 }
 
-// look looks for a mutant everywhere, and notes what finds it.
 func look(t *testing.T, binary string, m mutant) {
 	t.Helper()
 	found := run(t, binary, m.rule, "-count", strconv.Itoa(*seeds), "-needs", m.notes["needs"], "-worlds", "all")
@@ -194,13 +184,11 @@ func writeList(t *testing.T, mutants []mutant) {
 	}
 }
 
-// The table stands between these in docs/internals/simulation.md.
 const (
 	tableBegins = "<!-- mutants -->\n"
 	tableEnds   = "<!-- end of mutants -->\n"
 )
 
-// table says which mutant is found by what.
 func table(mutants []mutant) string {
 	var b strings.Builder
 	b.WriteString(tableBegins + "| rule taken out | function | simulator, first seed | explorer, world | core's own tests |\n|---|---|---|---|---|\n")

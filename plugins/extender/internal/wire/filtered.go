@@ -17,7 +17,7 @@ type Filtered struct {
 	Error                      string                    `json:",omitempty"`
 }
 
-// NodeList is a corev1.NodeList of nodes as the scheduler sent them.
+// NodeList is a corev1.NodeList of nodes as sent.
 type NodeList struct {
 	Items []json.RawMessage `json:"items"`
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/moorage-dev/moorage/test/alloctest"
 )
 
-// A request's size bounds its cost, for any content: by a few times its length, and by the body's
-// limit for each request that is read at once.
+// A request costs a few times its length, and at most the body's limit per parallel read.
 func TestMemoryIsBounded(t *testing.T) {
 	const pod = `{"metadata":{"namespace":"shop","name":"db","uid":"u"},"spec":{}}`
 	const size = 16 << 20

@@ -20,21 +20,20 @@ import (
 // Node is a node that a scheduler asks about.
 type Node struct {
 	Name string
-	// Object is the Node as the scheduler sent it, and wants it back; nil when it sent the name
-	// only.
+	// Object is the Node as sent; nil if only the name was sent.
 	Object json.RawMessage
 }
 
 // Args are the arguments of filter and prioritize (extenderv1.ExtenderArgs).
 type Args struct {
-	Pod   *corev1.Pod // with a name, a namespace and a UID
+	Pod   *corev1.Pod // with an identity
 	Nodes []Node
-	// Named says that the scheduler takes names for nodes (nodeCacheCapable).
+	// Named: the scheduler takes names for nodes (nodeCacheCapable).
 	Named bool
 }
 
-// ReadArgs reads the arguments of filter and prioritize, and only the names of the nodes. Its error
-// is a *serving.RequestError.
+// ReadArgs reads the arguments of filter and prioritize, with only nodes' names. Its error is a
+// *serving.RequestError.
 func ReadArgs(body io.Reader) (Args, error) {
 	var c Args
 	given := false
@@ -72,7 +71,7 @@ func ReadArgs(body io.Reader) (Args, error) {
 	return c, known(c.Pod)
 }
 
-// nodeList reads a NodeList; not present when it is null.
+// present is false for null.
 func (s stream) nodeList() (list []Node, present bool, err error) {
 	err = s.object(func(key string) error {
 		present = true
@@ -99,7 +98,7 @@ func (s stream) nodeList() (list []Node, present bool, err error) {
 	return list, present, err
 }
 
-// nodeNames reads a list of names; not present when it is null.
+// present is false for null.
 func (s stream) nodeNames() (list []Node, present bool, err error) {
 	token, err := s.Token()
 	if err != nil || token == nil {
@@ -125,13 +124,13 @@ func (s stream) nodeNames() (list []Node, present bool, err error) {
 // Preemption are the arguments of preempt (extenderv1.ExtenderPreemptionArgs).
 type Preemption struct {
 	Pod *corev1.Pod // with a name, a namespace and a UID
-	// Victims are the pods that the scheduler would evict for the pod, by node.
+	// Victims are the scheduler's choice, by node.
 	Victims map[string]*extenderv1.MetaVictims
 
 	count int // of all victims
 }
 
-// ReadPreemption reads the arguments of preempt, and only the UIDs of victims. Its error is a
+// ReadPreemption reads the arguments of preempt, with only victims' UIDs. Its error is a
 // *serving.RequestError.
 func ReadPreemption(body io.Reader) (Preemption, error) {
 	p := Preemption{Victims: map[string]*extenderv1.MetaVictims{}}
@@ -158,7 +157,6 @@ func ReadPreemption(body io.Reader) (Preemption, error) {
 	return p, known(p.Pod)
 }
 
-// read adds the victims by node; their UIDs are at a path.
 func (p *Preemption) read(s stream, uid ...string) error {
 	return s.object(func(node string) error {
 		if len(p.Victims) == MaxNodes {
@@ -192,7 +190,7 @@ func (p *Preemption) read(s stream, uid ...string) error {
 	})
 }
 
-// MaxBindingBytes bounds the arguments of bind, which are four names.
+// MaxBindingBytes bounds the arguments of bind: four names.
 const MaxBindingBytes = 16 << 10
 
 // ReadBinding reads the arguments of bind. Its error is a *serving.RequestError.
@@ -211,7 +209,6 @@ func ReadBinding(w http.ResponseWriter, r *http.Request) (extenderv1.ExtenderBin
 	return args, nil
 }
 
-// known wants a pod with an identity.
 func known(pod *corev1.Pod) error {
 	if pod == nil || pod.Name == "" || pod.Namespace == "" || pod.UID == "" {
 		return serving.BadRequest("the arguments have no Pod with a name, a namespace and a UID")
@@ -219,7 +216,7 @@ func known(pod *corev1.Pod) error {
 	return nil
 }
 
-// malformed says that a body is malformed, unless the error itself says it already.
+// malformed keeps an error that already says so.
 func malformed(what string, err error) error {
 	if already := (*serving.RequestError)(nil); errors.As(err, &already) {
 		return err

@@ -14,20 +14,18 @@ import (
 	"github.com/moorage-dev/moorage/internal/serving"
 )
 
-// Bounds of a request: a few times the request for the largest cluster that Kubernetes supports
-// (5,000 nodes, 110 pods each). They bound memory, since a short text can take a hundred times its
-// length. serving.MaxValues bounds the values of a pod.
+// Bounds are a few times the request for Kubernetes' largest cluster (5,000 nodes, 110 pods each). They
+// bound memory, since a short text can take a hundred times its length. serving.MaxValues bounds a pod.
 const (
 	MaxNodes    = 20_000
 	MaxVictims  = 100_000
-	MaxPodBytes = 3 << 20 // the API server's limit of an object
+	MaxPodBytes = 3 << 20 // the API server's limit
 )
 
-// stream reads JSON piece by piece: a large request is in memory as a whole at most once.
+// stream keeps a large request in memory as a whole at most once.
 type stream struct{ *json.Decoder }
 
-// object calls field with each key of an object; field reads the value. null is
-// taken for an empty object.
+// object calls field with each key; field reads the value. null counts as empty.
 func (s stream) object(field func(key string) error) error {
 	return s.walk('{', func() error {
 		key, err := s.Token()
@@ -42,8 +40,7 @@ func (s stream) object(field func(key string) error) error {
 	})
 }
 
-// array calls element at each element of an array; element reads it. null is
-// taken for an empty array.
+// array calls element at each element; element reads it. null counts as empty.
 func (s stream) array(element func() error) error { return s.walk('[', element) }
 
 func (s stream) walk(opening json.Delim, next func() error) error {
@@ -75,7 +72,6 @@ func (s stream) text() (string, error) {
 	return text, nil
 }
 
-// raw reads any value as it stands.
 func (s stream) raw() (json.RawMessage, error) {
 	var raw json.RawMessage
 	err := s.Decode(&raw)
@@ -87,7 +83,6 @@ func (s stream) skip() error {
 	return err
 }
 
-// end wants nothing to follow.
 func (s stream) end() error {
 	if _, err := s.Token(); !errors.Is(err, io.EOF) {
 		if err == nil {
@@ -98,8 +93,7 @@ func (s stream) end() error {
 	return nil
 }
 
-// onlyPod reads the first pod, and refuses another: a body of pods would cost many times its
-// length.
+// onlyPod refuses a second pod: many pods would cost many times their length.
 func (s stream) onlyPod(already *corev1.Pod) (*corev1.Pod, error) {
 	if already != nil {
 		return nil, serving.BadRequest("there is more than one Pod")
@@ -107,7 +101,7 @@ func (s stream) onlyPod(already *corev1.Pod) (*corev1.Pod, error) {
 	return s.pod()
 }
 
-// pod reads a pod, or nil for null.
+// pod returns nil for null.
 func (s stream) pod() (*corev1.Pod, error) {
 	raw, err := s.raw()
 	if err != nil {
@@ -126,8 +120,7 @@ func (s stream) pod() (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// path reads the string at a path of keys in a JSON value; empty when it is not there. It stops
-// there, and ignores the rest.
+// path reads the string at a path of keys; empty if absent. It ignores the rest.
 func path(raw []byte, keys ...string) string {
 	s := stream{json.NewDecoder(bytes.NewReader(raw))}
 	found := ""

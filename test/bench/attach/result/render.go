@@ -13,13 +13,10 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// nothing stands for a missing measurement.
 const nothing = "–"
 
-// Page is the document that shows the results.
 func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-attach --render"} }
 
-// Render writes a result as Markdown.
 func Render(r Result) string {
 	rows := r.rows()
 	var out strings.Builder
@@ -58,19 +55,14 @@ func Render(r Result) string {
 	return out.String()
 }
 
-// mark names a session where several are shown.
 func mark(session int) string { return string(rune('A' + session)) }
 
 type row struct {
-	// Run has the median attach of runs.
 	Run
 	runs, session int
-	// best and worst are the seconds of the attaches of all runs.
-	best, worst float64
+	best, worst   float64
 }
 
-// rows are the cases, each from the last session that measured it: by load, in the order of the
-// attachers.
 func (r Result) rows() []row {
 	var list []row
 	for session, s := range r.Sessions {
@@ -113,7 +105,6 @@ func summary(c Case, runs []Run, session int) row {
 	}
 }
 
-// Load names the load of a case.
 func (c Case) Load() string {
 	text := fmt.Sprintf("%d volumes, driver %g s", c.Volumes, c.LatencySeconds)
 	if c.Parallel > 0 {
@@ -146,7 +137,6 @@ func speed(rows []row, of func(Run) *Half) *table.Table {
 	return &t
 }
 
-// spread is the number of runs, their session, and the range of their attach times.
 func (r row) spread() string {
 	if r.runs == 1 {
 		return "1 " + mark(r.session)
@@ -169,7 +159,6 @@ func cost(rows []row, of func(Run) map[string]float64, format string) *table.Tab
 	return &t
 }
 
-// moment is a time; older files do not have it.
 func moment(s float64) string {
 	if s == 0 {
 		return nothing
@@ -179,7 +168,6 @@ func moment(s float64) string {
 
 func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
 
-// each is a sum per volume.
 func each(counts map[string]int, volumes float64) string {
 	sum := 0
 	for _, n := range slices.Collect(maps.Values(counts)) {

@@ -15,12 +15,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Page is the document that shows the results of a command, such as bench-chaos.
 func Page(command string) record.Page {
 	return record.Page{Command: "moorage-sandbox " + command + " --render"}
 }
 
-// Render writes a result as Markdown: its origin, a table, and the first words of every failure.
 func Render(r Result) string {
 	var out strings.Builder
 	for _, run := range r.Runs {
@@ -39,7 +37,6 @@ func Render(r Result) string {
 	return out.String()
 }
 
-// sheet is a table with a row for each act or finding, and a column for each run.
 type sheet struct {
 	table.Table
 	runs []Run
@@ -57,7 +54,6 @@ func (s *sheet) number(name string, of func(Run) int) {
 	s.row(name, func(run Run) string { return strconv.Itoa(of(run)) })
 }
 
-// read is a row of a value that is read at the end of a run; a run that broke off lacks it.
 func (s *sheet) read(name string, of func(Run) string) {
 	s.row(name, func(run Run) string {
 		if !run.ended() {
@@ -88,17 +84,14 @@ func tabulate(runs []Run) string {
 	return s.String()
 }
 
-// specOutcomes are the outcomes of a spec of a test suite, as they are counted: "subPath: passed".
 var specOutcomes = []string{"passed", "failed", "skipped"}
 
-// suiteOf is the test suite in the name of a count, and the index of the outcome; -1 if the count is another.
+// -1: another count
 func suiteOf(name string) (suite string, outcome int) {
 	suite, of, _ := strings.Cut(name, ": ")
 	return suite, slices.Index(specOutcomes, of)
 }
 
-// tabulateSuites is a table with a row for each test suite, and the numbers of the specs' outcomes for each
-// run. It is empty if no run has any.
 func tabulateSuites(runs []Run) string {
 	s := &sheet{runs: runs}
 	s.row(strings.Join(specOutcomes, " / "), Run.name)
@@ -118,7 +111,6 @@ func tabulateSuites(runs []Run) string {
 	return s.String()
 }
 
-// specs are the numbers of the outcomes of a suite's specs, or of all.
 func (r Run) specs(suite string) string {
 	var numbers [3]int
 	for name, n := range r.Counts {
@@ -129,8 +121,6 @@ func (r Run) specs(suite string) string {
 	return fmt.Sprintf("%d / %d / %d", numbers[0], numbers[1], numbers[2])
 }
 
-// tabulateSteps is a table with a row for each step. For each run it has how often the step was
-// done and its violations. It is empty if no run has steps.
 func tabulateSteps(runs []Run) string {
 	s := &sheet{runs: runs}
 	s.row("", Run.name)
@@ -160,7 +150,6 @@ func (r Run) step(name string) string {
 	return tell(r.Steps[i])
 }
 
-// tell is how often steps were done in all, and their violations.
 func tell(steps ...sandbox.Step) string {
 	done, broken := 0, map[diskapi.Rule]int{}
 	for _, step := range steps {
@@ -176,8 +165,7 @@ func tell(steps ...sandbox.Step) string {
 	return strings.Join(words, ", ")
 }
 
-// happened is how many violations of a rule the disk service answered with success; results of
-// earlier versions lack it.
+// Results of earlier versions lack it.
 func (r Run) happened(rule diskapi.Rule) string {
 	if r.Broken[rule] > 0 && r.Happened == nil {
 		return "–"
@@ -196,8 +184,6 @@ func (r Run) name() string {
 	return name
 }
 
-// count is a run's count of a name, or its measured milliseconds; a dash where it has not measured
-// them.
 func (r Run) count(name string) string {
 	n, known := r.Counts[name]
 	if !known && strings.HasPrefix(name, "ms") {
@@ -206,11 +192,9 @@ func (r Run) count(name string) string {
 	return strconv.Itoa(n)
 }
 
-// ended says whether the disk service was asked at the end for its findings: a run that failed
-// before has no call of it.
+// A run that failed earlier has no call of the disk service.
 func (r Run) ended() bool { return r.Failed == "" || r.Calls > 0 }
 
-// violations is how many the judge saw, of all rules.
 func (r Run) violations() int {
 	sum := 0
 	for _, n := range r.Broken {
@@ -219,8 +203,7 @@ func (r Run) violations() int {
 	return sum
 }
 
-// outcome is a run's outcome in a word. A run without moorage-node, or beside the stock
-// attach/detach controller, serves for comparison, and is not judged.
+// A run without moorage-node, or beside the stock controller, serves for comparison, and is not judged.
 func (r Run) outcome() string {
 	switch {
 	case r.Failed != "":
@@ -253,7 +236,6 @@ func firstLine(s string) string {
 	return line
 }
 
-// keys are the counted names of all runs, sorted.
 func keys[K ~string](runs []Run, of func(Run) map[K]int) []K {
 	all := map[K]bool{}
 	for _, run := range runs {

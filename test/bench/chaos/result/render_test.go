@@ -23,7 +23,6 @@ func outcome(mode sandbox.Mode) sandbox.Result {
 	}
 }
 
-// A run lists its failures: how often, and the first of each.
 func TestRenderTellsWhatWentWrong(t *testing.T) {
 	var r Result
 	r.Add(Of(record.Head{Command: "c", Started: time.Unix(0, 0).UTC()}, outcome(sandbox.Upstream)))
@@ -48,7 +47,6 @@ func TestRenderTellsWhatWentWrong(t *testing.T) {
 	}
 }
 
-// A test suite has one row, with the numbers of passed, failed and skipped specs of each run.
 func TestSuitesHaveARowEach(t *testing.T) {
 	var r Result
 	r.Add(Of(record.Head{}, sandbox.Result{Mode: sandbox.Upstream, Counts: map[string]int{"subPath: passed": 3, "subPath: skipped": 2, "others: failed": 1, "failed: a spec": 1}}))
@@ -79,8 +77,6 @@ func TestAddKeepsTheLastRunOfEachMode(t *testing.T) {
 	}
 }
 
-// A run with lenient disks stands beside the run with the usual disks, and lists the violations
-// that took effect, if known.
 func TestLenientRunsHaveTheirOwnColumn(t *testing.T) {
 	lenient := Of(record.Head{}, sandbox.Result{
 		Mode: sandbox.Upstream, Broken: map[diskapi.Rule]int{diskapi.TwoNodes: 5}, Happened: map[diskapi.Rule]int{diskapi.TwoNodes: 3},
@@ -102,8 +98,6 @@ func TestLenientRunsHaveTheirOwnColumn(t *testing.T) {
 	}
 }
 
-// The page has how often a run's steps were done and their outcome, beside the steps of the variant
-// without moorage-node.
 func TestStepsAreTold(t *testing.T) {
 	with := Of(record.Head{}, sandbox.Result{Mode: sandbox.Standalone, Steps: []sandbox.Step{{Name: "late", Done: 2}, {Name: "early", Done: 3}}})
 	without := with
@@ -196,7 +190,6 @@ func TestReadmeTellsTheResult(t *testing.T) {
 	}
 }
 
-// pauses are the medians of planned moves, in seconds.
 func pauses(run Run) string {
 	return fmt.Sprintf("%.1f s; %.1f s", float64(run.Counts["ms, rolling update: median"])/1000, float64(run.Counts["ms, drain: median"])/1000)
 }
@@ -210,12 +203,10 @@ func forgotten(run Run) string {
 	return fmt.Sprintf("%s; %d", lost(run, fault), run.Counts[fault+"databases that answer no more"])
 }
 
-// damaged counts the databases of a node that was cut off.
 func damaged(run Run, how string) string {
 	return fmt.Sprintf("%d of %d", run.Counts["cut off"+how+": file systems or databases damaged"], run.Counts["cut off"+how+": databases"])
 }
 
-// specs counts the specs of all suites.
 func specs(run Run) string {
 	outcomes := map[string]int{}
 	for name, count := range run.Counts {
@@ -246,7 +237,6 @@ func results(t *testing.T, name string) map[kind]Run {
 
 func moved(run Run) int { return run.Counts["volumes that were moved"] }
 
-// took is a duration, in the median and at worst.
 func took(run Run, what string) string {
 	return fmt.Sprintf("%d s (%d s)", (run.Counts["ms, "+what+": median"]+500)/1000, (run.Counts["ms, "+what+": worst"]+500)/1000)
 }

@@ -10,21 +10,18 @@ import (
 	"strings"
 )
 
-// Benchmark is one line of `go test -bench`.
 type Benchmark struct {
-	// Package is the import path.
 	Package string `json:"package"`
-	// Name is without the prefix Benchmark and the suffix of GOMAXPROCS.
+	// Name has neither the prefix Benchmark nor the suffix of GOMAXPROCS.
 	Name string `json:"name"`
-	// Procs is GOMAXPROCS; 1 where the line names none.
-	Procs      int   `json:"procs"`
-	Iterations int64 `json:"iterations"`
-	// Values are by unit, such as ns/op, B/op, allocs/op and the benchmark's own.
-	Values map[string]float64 `json:"values"`
+	// Procs is 1 where the line names none.
+	Procs      int                `json:"procs"`
+	Iterations int64              `json:"iterations"`
+	Values     map[string]float64 `json:"values"`
 }
 
-// Parse reads the format of the Go project's proposal 14313: configuration lines "key: value" (only
-// the package is used) and result lines. Other lines are left out, as the format demands.
+// Parse reads the format of Go's proposal 14313, of the configuration lines only the package. Other lines
+// are left out, as the format demands.
 func Parse(in io.Reader) ([]Benchmark, error) {
 	var out []Benchmark
 	pkg := ""
@@ -50,7 +47,7 @@ func Parse(in io.Reader) ([]Benchmark, error) {
 	return out, nil
 }
 
-// parseLine reads a result line; false if it is none.
+// It returns false for another line.
 func parseLine(line string) (Benchmark, bool, error) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 || len(fields)%2 != 0 || !strings.HasPrefix(fields[0], "Benchmark") {

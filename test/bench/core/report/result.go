@@ -12,22 +12,17 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// Schema names the format of result files.
 const Schema = "moorage.dev/bench-core/v1"
 
-// Result is a call's measurements, and their place.
 type Result struct {
-	// Schema names the format of the file.
 	Schema string `json:"schema"`
 	record.Head
 	Benchmarks []Benchmark `json:"benchmarks"`
 }
 
-// Read reads a result file.
 func Read(name string) (Result, error) { return record.Read[Result](name, Schema) }
 
-// Render writes a result as Markdown: a row per benchmark and a column per unit. Runs of the same
-// benchmark are rows of their own.
+// Render writes a row per run of a benchmark, and a column per unit.
 func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n\n")
@@ -49,7 +44,6 @@ func Render(r Result) string {
 	return out.String()
 }
 
-// units lists the units of all benchmarks, time first.
 func (r Result) units() []string {
 	set := map[string]bool{}
 	for _, b := range r.Benchmarks {
@@ -62,7 +56,6 @@ func (r Result) units() []string {
 	return units
 }
 
-// order puts the common units before a benchmark's own.
 func order(unit string) int {
 	if i := slices.Index([]string{"ns/op", "B/op", "allocs/op"}, unit); i >= 0 {
 		return i
@@ -72,8 +65,6 @@ func order(unit string) int {
 
 func short(pkg string) string { return pkg[strings.LastIndexByte(pkg, '/')+1:] }
 
-// format writes a value with three digits at least, and whole from 100 on, with commas between
-// thousands.
 func format(v float64) string {
 	if v < 100 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'g', 3, 64)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Run runs a command of benchmarks, shows their output and parses it. It is an error if none ran.
+// Run fails if the command ran no benchmark.
 func Run(ctx context.Context, command []string, show io.Writer) ([]Benchmark, error) {
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)

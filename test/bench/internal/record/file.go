@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 )
 
-// Schema is the format that a result file names.
 func Schema(data []byte) (string, error) {
 	var head struct {
 		Schema string `json:"schema"`
@@ -22,7 +21,6 @@ func Schema(data []byte) (string, error) {
 	return head.Schema, nil
 }
 
-// Encode writes a result as JSON.
 func Encode(result any) ([]byte, error) {
 	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
@@ -31,8 +29,7 @@ func Encode(result any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Decode reads a result file's content, which must be of the named schema and have no field that
-// result doesn't have.
+// Decode wants the named schema, and refuses unknown fields.
 func Decode(data []byte, schema string, result any) error {
 	switch is, err := Schema(data); {
 	case err != nil:
@@ -48,8 +45,7 @@ func Decode(data []byte, schema string, result any) error {
 	return nil
 }
 
-// Read reads a result file as Decode reads its content. Errors name the file; a missing file is
-// os.ErrNotExist.
+// Read names the file in errors; a missing file is os.ErrNotExist.
 func Read[Result any](name, schema string) (Result, error) {
 	var none, result Result
 	data, err := os.ReadFile(name)
@@ -62,7 +58,6 @@ func Read[Result any](name, schema string) (Result, error) {
 	return result, nil
 }
 
-// Save writes a result file.
 func Save(name string, result any) error {
 	data, err := Encode(result)
 	if err != nil {
@@ -71,8 +66,7 @@ func Save(name string, result any) error {
 	return Replace(name, data)
 }
 
-// Replace replaces a file in one step: a reader sees the whole old content or the whole new
-// content.
+// Replace shows readers the whole old content or the whole new content.
 func Replace(name string, data []byte) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".bench-*")
 	if err != nil {

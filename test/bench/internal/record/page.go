@@ -10,10 +10,8 @@ import (
 
 const pageEnd = "<!-- results: end -->\n"
 
-// Page is a document with a place for results, between two lines: the first names the command that
-// writes them.
+// Page is a document with results between two lines; the first names the writing command.
 type Page struct {
-	// Command is the command that writes the results.
 	Command string
 }
 
@@ -21,7 +19,6 @@ func (p Page) begin() string {
 	return fmt.Sprintf("<!-- results: begin; written by `%s`, not by hand -->\n", p.Command)
 }
 
-// With returns a document's text with its results replaced.
 func (p Page) With(text, results string) (string, error) {
 	before, rest, okBegin := strings.Cut(text, p.begin())
 	_, after, okEnd := strings.Cut(rest, pageEnd)
@@ -31,7 +28,6 @@ func (p Page) With(text, results string) (string, error) {
 	return before + p.begin() + "\n" + results + "\n" + pageEnd + after, nil
 }
 
-// Write replaces the results in a document.
 func (p Page) Write(name, results string) error {
 	_, written, err := p.replaced(name, results)
 	if err != nil {
@@ -40,7 +36,7 @@ func (p Page) Write(name, results string) error {
 	return Replace(name, []byte(written))
 }
 
-// Shows returns nil if a document has these results, and no others, in their place.
+// Shows returns nil if a document has exactly these results.
 func (p Page) Shows(name, results string) error {
 	text, written, err := p.replaced(name, results)
 	if err == nil && text != written {
@@ -49,7 +45,6 @@ func (p Page) Shows(name, results string) error {
 	return err
 }
 
-// replaced is a document's present text, and its text with its results replaced.
 func (p Page) replaced(name, results string) (text, written string, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

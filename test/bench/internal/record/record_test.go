@@ -45,7 +45,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// A caller that adds to a file can tell a missing file from a broken one.
+// A caller can tell a missing file from a broken file.
 func TestReadNamesTheFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "result.json")
 	if _, err := record.Read[result](name, schema); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), name) {

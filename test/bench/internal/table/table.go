@@ -8,11 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a Markdown table, padded for reading as plain text too. The first row is the head; all
-// rows have as many cells. The first column is aligned to the left.
+// Table's first row is the head; all rows have equal length. The first column is aligned to the left.
 type Table struct {
-	// Left says which columns besides the first are aligned to the left; the rest are aligned to
-	// the right.
 	Left map[int]bool
 
 	rows [][]string
@@ -20,7 +17,7 @@ type Table struct {
 
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// String writes the table; nothing if there is no row.
+// String is empty without a row.
 func (t *Table) String() string {
 	if len(t.rows) == 0 {
 		return ""

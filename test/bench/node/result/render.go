@@ -11,10 +11,8 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// Page is the document that shows the results.
 func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-node --render"} }
 
-// Render writes a result as Markdown.
 func Render(r Result) string {
 	var t table.Table
 	row := func(name string, of func(Run) string) {
@@ -50,10 +48,10 @@ func Render(r Result) string {
 func mib(n float64) string     { return fmt.Sprintf("%.1f MiB", n) }
 func seconds(n float64) string { return fmt.Sprintf("%.2f s", n) }
 
-// Millicores are thousandths of a processor, on average.
+// Millicores is an average.
 func (r Rest) Millicores() float64 { return 1000 * r.CPUSeconds / max(1, r.Seconds) }
 
-// Median is the time that half of the changes did not exceed; 0 without any.
+// Median is 0 without any change.
 func (c Changes) Median() float64 {
 	if len(c.Seconds) == 0 {
 		return 0
@@ -61,7 +59,6 @@ func (c Changes) Median() float64 {
 	return slices.Sorted(slices.Values(c.Seconds))[(len(c.Seconds)-1)/2]
 }
 
-// Longest is the longest time; 0 without any.
 func (c Changes) Longest() float64 {
 	if len(c.Seconds) == 0 {
 		return 0
@@ -69,5 +66,4 @@ func (c Changes) Longest() float64 {
 	return slices.Max(c.Seconds)
 }
 
-// perChange divides a sum among the changes.
 func (c Changes) perChange(sum float64) float64 { return sum / float64(max(1, len(c.Seconds))) }

@@ -10,15 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Volume is a node's knowledge of a volume.
 type Volume struct {
-	// Handle is the disk service's name for it.
 	Handle string
-	// Name is the volume's name in the status of Nodes.
-	Name corev1.UniqueVolumeName
+	Name   corev1.UniqueVolumeName
 }
 
-// books are one node's knowledge: its pods and their volumes. They do no I/O, and are serial.
+// books are one node's pods and volumes. They do no I/O, and are serial.
 type books struct {
 	pods    map[types.UID]*podEntry
 	volumes map[corev1.UniqueVolumeName]*volumeEntry
@@ -27,16 +24,14 @@ type books struct {
 type podEntry struct {
 	pod     *corev1.Pod
 	volumes []Volume
-	// told: its first status is written; running: the second is; leaving: it is being deleted;
-	// gone: its object is gone.
+	// told and running: the first and second status are written; gone: the object is gone.
 	told, running, leaving, gone bool
 }
 
 type volumeEntry struct {
 	Volume
 	users map[types.UID]bool
-	// reported: the API server has answered a write of volumesInUse that names it. Invariant: a
-	// volume is staged only after it is reported.
+	// Invariant: a volume is staged only after the API server has answered a write of volumesInUse with it.
 	reported, staged bool
 }
 
@@ -44,7 +39,6 @@ func newBooks() *books {
 	return &books{pods: map[types.UID]*podEntry{}, volumes: map[corev1.UniqueVolumeName]*volumeEntry{}}
 }
 
-// see takes in a pod of this node as a watch shows it.
 func (b *books) see(pod *corev1.Pod, volumes []Volume) {
 	entry := b.pods[pod.UID]
 	if entry == nil {
@@ -79,7 +73,7 @@ func (b *books) lose(uid types.UID) {
 	}
 }
 
-// release ends a pod's use of its volumes. A volume that is not staged is forgotten at once.
+// A volume that is not staged is forgotten at once.
 func (b *books) release(uid types.UID) {
 	for name, v := range b.volumes {
 		delete(v.users, uid)
@@ -89,10 +83,8 @@ func (b *books) release(uid types.UID) {
 	}
 }
 
-// inUse is the new value of volumesInUse, in order.
 func (b *books) inUse() []corev1.UniqueVolumeName { return slices.Sorted(maps.Keys(b.volumes)) }
 
-// report takes in that the API server has answered a write of volumesInUse, or has it already.
 func (b *books) report(names []corev1.UniqueVolumeName) {
 	for _, name := range names {
 		if v := b.volumes[name]; v != nil {
@@ -101,7 +93,6 @@ func (b *books) report(names []corev1.UniqueVolumeName) {
 	}
 }
 
-// mountable lists the volumes that can be staged, among the attached ones.
 func (b *books) mountable(attached map[corev1.UniqueVolumeName]bool) []Volume {
 	var out []Volume
 	for _, name := range b.inUse() {
@@ -114,7 +105,7 @@ func (b *books) mountable(attached map[corev1.UniqueVolumeName]bool) []Volume {
 
 func (b *books) staged(name corev1.UniqueVolumeName) { b.volumes[name].staged = true }
 
-// unneeded lists the volumes that are staged for no pod.
+// These are staged for no pod.
 func (b *books) unneeded() []Volume {
 	var out []Volume
 	for _, name := range b.inUse() {
@@ -127,7 +118,6 @@ func (b *books) unneeded() []Volume {
 
 func (b *books) unstaged(name corev1.UniqueVolumeName) { delete(b.volumes, name) }
 
-// those lists the pods that meet a condition, in the order of their UIDs.
 func (b *books) those(is func(*podEntry) bool) []*podEntry {
 	var out []*podEntry
 	for _, uid := range slices.Sorted(maps.Keys(b.pods)) {
@@ -138,8 +128,7 @@ func (b *books) those(is func(*podEntry) bool) []*podEntry {
 	return out
 }
 
-// untold lists pods that need their first status, startable pods that can run, and endable pods
-// under deletion with released volumes.
+// Pods without first status, that can run, or that can end.
 func (b *books) untold() []*podEntry {
 	return b.those(func(p *podEntry) bool { return !p.told && !p.leaving })
 }
@@ -161,7 +150,6 @@ func (b *books) endable() []*podEntry {
 	return b.those(func(p *podEntry) bool { return p.leaving && !b.unfinished(p) })
 }
 
-// unfinished says whether a volume of a leaving pod is staged for no pod.
 func (b *books) unfinished(p *podEntry) bool {
 	for _, v := range p.volumes {
 		if held := b.volumes[v.Name]; held != nil && len(held.users) == 0 {

@@ -27,8 +27,7 @@ func everything() map[corev1.UniqueVolumeName]bool {
 	return map[corev1.UniqueVolumeName]bool{data.Name: true}
 }
 
-// The order of the contract between kubelets and the detacher: in use, reported, attached, staged;
-// and back: unstaged, and only then not in use.
+// In use, reported, attached, staged; and back: unstaged, only then not in use.
 func TestInUseBeforeAndAfterStaged(t *testing.T) {
 	b := newBooks()
 	b.see(podOf("a"), []Volume{data})
@@ -81,7 +80,7 @@ func TestAnotherPodKeepsTheVolume(t *testing.T) {
 	}
 }
 
-// A report for a pod that never ran does not count for the next one.
+// A report for a pod that never ran does not count for the next.
 func TestReportedAnew(t *testing.T) {
 	b := newBooks()
 	b.see(podOf("a"), []Volume{data})

@@ -19,24 +19,20 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/client"
 )
 
-// Config sets up a Fleet. All is needed but Zones, Log and Slots.
+// Config needs all fields but Zones, Log and Slots.
 type Config struct {
-	// API is an administrator's access: each node acts as itself by impersonation.
-	API *rest.Config
-	// Disk is the disk service, and Driver its CSI driver.
+	// API is an administrator's access: each node impersonates itself.
+	API    *rest.Config
 	Disk   client.Client
 	Driver string
-	// Slots is how many volumes a node can attach; 0 states no limit.
+	// Slots is per node; 0 states no limit.
 	Slots int
-	// Status is the nodes' nodeStatusUpdateFrequency, and Lease the duration of their Leases.
+	// Status is nodeStatusUpdateFrequency, Lease the duration of Leases.
 	Status, Lease time.Duration
-	// Resolve finds the volume of a claim.
-	Resolve func(namespace, claim string) (Volume, bool)
-	// Log receives a node's failures; it tries again.
-	Log func(format string, args ...any)
+	Resolve       func(namespace, claim string) (Volume, bool)
+	Log           func(format string, args ...any)
 }
 
-// Validate reports the first value that can't work.
 func (c Config) Validate() error {
 	switch {
 	case c.API == nil || c.Driver == "" || c.Resolve == nil:
@@ -47,10 +43,10 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// connections is how many connections to the API server all nodes share.
+// All nodes share these connections.
 const connections = 16
 
-// Fleet is many hollow nodes. Its methods are safe for parallel use.
+// Fleet has methods that are safe for parallel use.
 type Fleet struct {
 	config     Config
 	transports []http.RoundTripper
@@ -60,7 +56,6 @@ type Fleet struct {
 	ended sync.WaitGroup
 }
 
-// New returns a Fleet without nodes.
 func New(c Config) (*Fleet, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -87,7 +82,6 @@ type asNode struct {
 	name string
 }
 
-// RoundTrip implements http.RoundTripper.
 func (a asNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Impersonate-User", UserPrefix+a.name)
@@ -96,10 +90,9 @@ func (a asNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// UserPrefix and a node's name are the node's user at the API server.
 const UserPrefix = "system:node:"
 
-// client is a node's client, without a limit of requests.
+// The client has no limit of requests.
 func (f *Fleet) client(name string, number int) (kubernetes.Interface, error) {
 	api := rest.CopyConfig(f.config.API)
 	api.QPS = -1
@@ -113,8 +106,7 @@ func (f *Fleet) client(name string, number int) (kubernetes.Interface, error) {
 	return c, nil
 }
 
-// Add registers a node in a zone and runs it until ctx ends. The number of a node spreads its
-// ticks.
+// Add runs a node until ctx ends; the number spreads the nodes' ticks.
 func (f *Fleet) Add(ctx context.Context, name, zone string, number int) error {
 	kube, err := f.client(name, number)
 	if err != nil {
@@ -131,7 +123,6 @@ func (f *Fleet) Add(ctx context.Context, name, zone string, number int) error {
 	return nil
 }
 
-// Wait returns once all nodes have ended, after their context.
 func (f *Fleet) Wait() { f.ended.Wait() }
 
 func (f *Fleet) node(name string) *Node {
@@ -140,28 +131,25 @@ func (f *Fleet) node(name string) *Node {
 	return f.nodes[name]
 }
 
-// SeePod hands in a pod as a watch shows it, and LosePod a pod with a deleted object.
 func (f *Fleet) SeePod(pod *corev1.Pod) {
 	if n := f.node(pod.Spec.NodeName); n != nil {
 		n.seePod(pod)
 	}
 }
 
-// LosePod: see SeePod.
 func (f *Fleet) LosePod(pod *corev1.Pod) {
 	if n := f.node(pod.Spec.NodeName); n != nil {
 		n.losePod(pod.UID)
 	}
 }
 
-// SeeNode hands in a Node as a watch shows it.
 func (f *Fleet) SeeNode(node *corev1.Node) {
 	if n := f.node(node.Name); n != nil {
 		n.seeNode(node)
 	}
 }
 
-// PowerOff switches a node's machine off: it becomes silent, and the disk service knows.
+// PowerOff makes the node silent, and the disk service knows.
 func (f *Fleet) PowerOff(ctx context.Context, name string) error {
 	n := f.node(name)
 	if n == nil {
@@ -171,7 +159,6 @@ func (f *Fleet) PowerOff(ctx context.Context, name string) error {
 	return f.config.Disk.Fence(ctx, nodeID(name))
 }
 
-// PowerOn boots a node that was switched off.
 func (f *Fleet) PowerOn(ctx context.Context, name string) error {
 	n := f.node(name)
 	if n == nil {
@@ -184,7 +171,7 @@ func (f *Fleet) PowerOn(ctx context.Context, name string) error {
 	return nil
 }
 
-// volumesOf are the volumes of a pod; false where a volume is not known yet.
+// It returns false while a volume is not known yet.
 func (c Config) volumesOf(pod *corev1.Pod) ([]Volume, bool) {
 	var out []Volume
 	for _, v := range pod.Spec.Volumes {

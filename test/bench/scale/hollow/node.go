@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Node is one hollow node. run does its work, one thing after the other; messages to it wait in its
-// inbox.
+// Node works serially in run; messages wait in the inbox.
 type Node struct {
 	config     Config
 	kube       kubernetes.Interface
@@ -27,7 +26,7 @@ type Node struct {
 
 	mu    sync.Mutex
 	inbox inbox
-	// stopping ends the machine's work, and ended is closed when it does nothing more.
+	// stopping ends the machine's work, and ended is closed after that.
 	stopping context.CancelFunc
 	ended    chan struct{}
 
@@ -93,7 +92,7 @@ func attachedAt(node *corev1.Node) map[corev1.UniqueVolumeName]bool {
 	return out
 }
 
-// stop switches the machine off: its work is cut short, and over when stop returns.
+// The machine's work is over when stop returns.
 func (n *Node) stop() {
 	n.tell(func(in *inbox) { in.off = true })
 	n.mu.Lock()
@@ -107,7 +106,6 @@ func (n *Node) stop() {
 
 func (n *Node) boot() { n.tell(func(in *inbox) { in.off, in.booted = false, true }) }
 
-// run is the node, until ctx ends: a life after the other.
 func (n *Node) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		life, cancel := context.WithCancel(ctx)
@@ -130,9 +128,7 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// live runs the node until its machine is switched off.
 func (n *Node) live(ctx context.Context) {
-	// Nodes' ticks are spread, like the ticks of machines with different starts.
 	status := time.NewTimer(time.Duration(rand.Int64N(int64(n.config.Status))))
 	defer status.Stop()
 	renew := time.NewTimer(time.Duration(rand.Int64N(int64(n.config.Lease / renewals))))
@@ -154,7 +150,7 @@ func (n *Node) live(ctx context.Context) {
 	}
 }
 
-// renewals is how often a Lease is renewed in its duration, as the kubelet does.
+// Renewals per duration of a Lease, as in the kubelet.
 const renewals = 4
 
 func (n *Node) look() {
@@ -182,7 +178,7 @@ func (n *Node) look() {
 	}
 }
 
-// forget begins another boot: nothing is staged, and earlier reports count no more.
+// After a boot nothing is staged, and earlier reports don't count.
 func (n *Node) forget() {
 	n.books, n.bootID, n.reportDue, n.written = newBooks(), string(uuid.NewUUID()), time.Time{}, nil
 }

@@ -19,7 +19,6 @@ import (
 
 const accessMode = "SINGLE_NODE_WRITER"
 
-// greet writes the first status of new pods.
 func (n *Node) greet(ctx context.Context) {
 	for _, p := range n.books.untold() {
 		if n.patchPod(ctx, p, podStatus(p.pod, corev1.PodPending)) {
@@ -73,7 +72,6 @@ func (n *Node) call(ctx context.Context, call diskapi.Call, v Volume, publish ma
 	return err
 }
 
-// start writes that pods run, once their volumes are staged.
 func (n *Node) start(ctx context.Context) {
 	for _, p := range n.books.startable() {
 		if n.patchPod(ctx, p, podStatus(p.pod, corev1.PodRunning)) {
@@ -92,7 +90,6 @@ func (n *Node) unmount(ctx context.Context) {
 	}
 }
 
-// finish ends pods with released volumes: their last status, and their deletion.
 func (n *Node) finish(ctx context.Context) {
 	for _, p := range n.books.endable() {
 		if !p.gone && !n.end(ctx, p) {
@@ -116,8 +113,7 @@ func (n *Node) end(ctx context.Context, p *podEntry) bool {
 	return true
 }
 
-// patchPod writes a pod's status. If the pod is gone, or another pod has its name, it writes
-// nothing.
+// It writes nothing if the pod is gone or replaced.
 func (n *Node) patchPod(ctx context.Context, p *podEntry, status map[string]any) bool {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.pod.UID}, "status": status})
 	if err == nil {
@@ -130,7 +126,6 @@ func (n *Node) patchPod(ctx context.Context, p *podEntry, status map[string]any)
 	return true
 }
 
-// podStatus is a kubelet's status of a pod in a phase.
 func podStatus(pod *corev1.Pod, phase corev1.PodPhase) map[string]any {
 	now := metav1.NewTime(time.Now())
 	ready, state := corev1.ConditionFalse, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}

@@ -20,13 +20,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// reportEvery is how often an unchanged Node's status is written (nodeStatusReportFrequency).
+// This is the kubelet's nodeStatusReportFrequency.
 const reportEvery = 5 * time.Minute
 
 const leaseNamespace = corev1.NamespaceNodeLease
 
-// register makes the node known: to the disk service, and to the API server by its Node, CSINode
-// and Lease.
 func (n *Node) register(ctx context.Context) error {
 	answer, err := n.config.Disk.Do(ctx, diskapi.Request{
 		Call: diskapi.NodeGetInfo, Node: nodeID(n.name), Args: diskapi.Args{Name: n.name, Slots: n.config.Slots},
@@ -103,7 +101,6 @@ func (n *Node) leaseSpec() coordinationv1.LeaseSpec {
 	}
 }
 
-// renew renews the Lease, with an update as the kubelet does.
 func (n *Node) renew(ctx context.Context) {
 	leases := n.kube.CoordinationV1().Leases(leaseNamespace)
 	next := n.lease.DeepCopy()
@@ -119,8 +116,7 @@ func (n *Node) renew(ctx context.Context) {
 	n.lease = lease
 }
 
-// report is the tick of the status interval. It writes volumesInUse if that has changed, or if the
-// report is due. The names count as reported once the write is answered.
+// Names count as reported once the write is answered.
 func (n *Node) report(ctx context.Context) {
 	n.look()
 	inUse := n.books.inUse()
@@ -151,7 +147,7 @@ func (n *Node) report(ctx context.Context) {
 	n.books.report(inUse)
 }
 
-// failed logs a failure of the node; a switched-off machine is no failure.
+// A switched-off machine is no failure.
 func (n *Node) failed(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		n.config.Log("%s: %s: %v", n.name, what, err)

@@ -13,11 +13,9 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// Page is the document that shows the results.
 func Page() record.Page { return record.Page{Command: "moorage-sandbox bench-scale --render"} }
 
-// Render writes a result as Markdown: for each load a table with a column for each mode. A cell of
-// several runs is the median, with the smallest and the largest.
+// Render shows several runs as median, smallest and largest.
 func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n")
@@ -33,8 +31,7 @@ func Render(r Result) string {
 
 const none = "No result is kept yet.\n"
 
-// RenderFolder is Render for each of a folder's results: the files scale*.json, in the order of
-// their names.
+// RenderFolder reads the files scale*.json, in the order of their names.
 func RenderFolder(folder string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "scale*.json"))
 	if err != nil || len(names) == 0 {
@@ -51,14 +48,12 @@ func RenderFolder(folder string) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// String describes the load in words.
 func (l Load) String() string {
 	text := fmt.Sprintf("%d nodes, %d volumes of %d pods, attach and detach %g s, status interval %g s, %s",
 		l.Nodes, l.Volumes, l.Pods, l.LatencySeconds, l.StatusSeconds, l.Attacher)
 	return text
 }
 
-// loads lists the runs' loads, in order, once each.
 func loads(runs []Run) []Load {
 	var out []Load
 	for _, run := range runs {
@@ -69,7 +64,6 @@ func loads(runs []Run) []Load {
 	return out
 }
 
-// modes lists the modes, Moorage's first.
 func modes(runs []Run) []string {
 	var out []string
 	for _, run := range runs {
@@ -81,7 +75,7 @@ func modes(runs []Run) []string {
 	return out
 }
 
-// row is a line of the table: a name, and a run's value; false: it has none.
+// A value is false if the run has none.
 type row struct {
 	name, unit string
 	of         func(Run) (float64, bool)
@@ -117,7 +111,7 @@ func tableOf(runs []Run) string {
 	return t.String()
 }
 
-// ratio of Moorage's to upstream's; none where a value is missing or zero.
+// Empty where a value is missing or zero.
 func ratio(medians []float64) string {
 	if len(medians) != 2 || medians[0] <= 0 || medians[1] <= 0 {
 		return "–"
@@ -125,7 +119,6 @@ func ratio(medians []float64) string {
 	return fmt.Sprintf("%.2f", medians[0]/medians[1])
 }
 
-// spread is the median, and the smallest and the largest of several.
 func spread(values []float64, unit string) string {
 	if len(values) == 0 {
 		return "–"
@@ -151,7 +144,7 @@ func number(v float64) string {
 
 func median(values []float64) float64 { return percentile(values, 50) }
 
-// percentile is the smallest value that so many of a hundred do not exceed; 0 without any.
+// 0 without any
 func percentile(values []float64, p int) float64 {
 	if len(values) == 0 {
 		return 0
@@ -170,7 +163,6 @@ func failures(runs []Run) string {
 	return out.String()
 }
 
-// writesOf lists the writers and their writes in the storm, for each volume.
 func writesOf(runs []Run) string {
 	type kind struct{ user, what string }
 	counts, seen := map[kind]map[string]float64{}, map[string]float64{}

@@ -58,7 +58,6 @@ func TestRender(t *testing.T) {
 
 const top = "../../../../"
 
-// The document shows the committed results, or says that there is none.
 func TestDocumentShowsTheResults(t *testing.T) {
 	want, err := RenderFolder(top + "test/bench/results")
 	if err != nil {
@@ -69,7 +68,6 @@ func TestDocumentShowsTheResults(t *testing.T) {
 	}
 }
 
-// All results of a folder are shown, in the order of their names; a note says when there are none.
 func TestRenderFolder(t *testing.T) {
 	folder := t.TempDir()
 	if text, err := RenderFolder(folder); err != nil || text != none {

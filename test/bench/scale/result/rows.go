@@ -2,8 +2,7 @@
 
 package result
 
-// controllers, schedulers: the processes of either kind. kube-controller-manager has the
-// attach/detach controller upstream, and all other controllers in both.
+// kube-controller-manager has the attach/detach controller upstream, and all other controllers in both.
 func controllers() []string { return []string{"kube-controller-manager", "moorage-controller"} }
 
 func schedulers() []string { return []string{"kube-scheduler", "moorage-scheduler"} }
@@ -48,7 +47,6 @@ func rows() []row {
 		row{"rules broken, by the judge", "", always(func(r Run) float64 { return float64(r.Violations) })})
 }
 
-// present is the memory of a process, where there is one.
 func present(name string) func(Run) (float64, bool) {
 	return func(r Run) (float64, bool) { return r.Rest.ResidentMiB[name], r.Rest.ResidentMiB[name] > 0 }
 }

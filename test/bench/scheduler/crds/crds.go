@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crds puts CustomResourceDefinitions into a benchmark's API server.
-//
-// Reads: manifests. Writes: the definitions.
 package crds
 
 import (
@@ -19,8 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Put creates the definitions of a manifest in an API server that has none of them. It skips
-// documents without a name.
+// Put wants none of the definitions there, and skips documents without a name.
 func Put(ctx context.Context, config *rest.Config, manifest []byte) error {
 	client, err := clientset.NewForConfig(config)
 	if err != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command etcd is etcd's own server, which kube-scheduler's benchmark looks for in PATH, except
-// that it never syncs its files: the cluster does not outlive its benchmark, and an fsync per write
+// Command etcd is etcd's server for kube-scheduler's benchmark, without file syncs: an fsync per write
 // would dominate the measurement.
 package main
 

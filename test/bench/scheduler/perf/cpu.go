@@ -16,8 +16,7 @@ import (
 type cpu struct {
 	own  time.Duration // by this process
 	etcd time.Duration // by the etcd that it has started
-	// busy and all are times of all cores together since the machine started, for all processes, in
-	// a unit of the kernel's; 0 where the system lacks them.
+	// All cores together since the start, in the kernel's unit; 0 where the system lacks them.
 	busy, all float64
 }
 
@@ -37,11 +36,10 @@ func ownTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// ticksPerSecond is the unit of times in /proc, which is the same on all Linux systems that Go runs
-// on.
+// USER_HZ is the same on all Linux systems that Go runs on.
 const ticksPerSecond = 100
 
-// etcdTime is the time of a process's child etcd so far; 0 where there is no /proc.
+// 0 without /proc
 func etcdTime(parent int) time.Duration {
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	if err != nil {
@@ -62,7 +60,7 @@ func etcdTime(parent int) time.Duration {
 	return total
 }
 
-// processTime reads /proc/PID/stat (proc(5)): the time of a process of this name, user and system.
+// /proc/PID/stat (proc(5)), user and system.
 func processTime(stat, name string) time.Duration {
 	before, after, ok := strings.Cut(stat, "("+name+") ")
 	fields := strings.Fields(after)
@@ -81,8 +79,8 @@ func processTime(stat, name string) time.Duration {
 	return time.Duration(ticks) * time.Second / ticksPerSecond
 }
 
-// machineTime reads /proc/stat (proc(5)): the first line has the times of all cores together, by
-// kind. Idle and waiting for disks come fourth and fifth; the first two include guests.
+// The first line of /proc/stat (proc(5)). Idle and iowait are fourth and fifth; the first two include
+// guests.
 func machineTime(stat string) (busy, all float64) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

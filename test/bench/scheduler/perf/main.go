@@ -26,11 +26,9 @@ import (
 //go:embed config
 var configs embed.FS
 
-// topic is scheduler_perf's name for a group of workloads.
 const topic = "moorage"
 
-// patience is how long pods may take to be placed: scheduler_perf's limit of a workload. Its own
-// ten minutes are too short for PreemptionPVs with 5,000 nodes on few cores.
+// The default of scheduler_perf, ten minutes, is too short for PreemptionPVs with 5,000 nodes on few cores.
 const patience = 30 * time.Minute
 
 type settings struct {
@@ -56,8 +54,7 @@ func main() {
 	testing.Main(regexp.MatchString, nil, []testing.InternalBenchmark{{Name: "BenchmarkPerfScheduling", F: s.benchmark}}, nil)
 }
 
-// prepare puts the configuration into the folder, which becomes the current one: scheduler_perf
-// finds its files from there.
+// The current folder is where scheduler_perf finds its files.
 func (s *settings) prepare() error {
 	if s.dir == "" || s.workload == "" {
 		return errors.New("--dir and --workload are needed")
@@ -87,8 +84,7 @@ func (s *settings) prepare() error {
 	)
 }
 
-// benchmark runs the workload and writes its result. A failed workload ends the process with an
-// error.
+// A failed workload ends the process with an error.
 func (s *settings) benchmark(b *testing.B) {
 	o := newObservation()
 	options := []perf.SchedulerPerfOption{perf.WithPodsSchedulingTimeout(patience), perf.WithPreRunFn(o.expect), perf.WithNodeUpdateFn(preload)}
@@ -120,7 +116,6 @@ func (s *settings) benchmark(b *testing.B) {
 	}
 }
 
-// throughput reads scheduler_perf's own figure.
 func throughput(dir string) (float64, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "BenchmarkPerfScheduling*.json"))
 	if err != nil || len(names) != 1 {

@@ -26,7 +26,6 @@ func read() reading {
 	return r
 }
 
-// each calls f with every time series of a metric that has these labels.
 func (r reading) each(name string, labels map[string]string, f func(*dto.Metric)) {
 	for _, m := range r.families[name].GetMetric() {
 		has := 0
@@ -50,8 +49,7 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// loads are the kinds of objects that the benchmark itself makes, and kinds that have nothing to do
-// with scheduling.
+// The benchmark makes these kinds, or they have nothing to do with scheduling.
 func loads() []string {
 	return []string{
 		"create pods", "create persistentvolumes", "create persistentvolumeclaims", "create nodes", "create csinodes", "create namespaces",
@@ -59,8 +57,6 @@ func loads() []string {
 	}
 }
 
-// writes counts the write requests between two readings, with any answer, but for the benchmark's
-// own.
 func writes(begin, end reading) map[string]int {
 	count := map[string]float64{}
 	add := func(r reading, sign float64) {
@@ -87,7 +83,6 @@ func writes(begin, end reading) map[string]int {
 	return list
 }
 
-// between sums up a histogram's additions between two readings.
 func between(begin, end reading, name string, labels map[string]string) result.Times {
 	buckets := map[float64]float64{} // cumulative, by upper bound in seconds
 	var count, sum float64

@@ -11,7 +11,7 @@ import (
 
 type testContext = ktesting.TContext
 
-// startMoorage puts the CRDs there. The plugin needs no other process to place a pod.
+// The plugin needs no other process to place a pod.
 func startMoorage(tCtx testContext) error {
 	manifest, err := manifests.FS.ReadFile("crds.yaml")
 	if err != nil {

@@ -20,11 +20,10 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// measuredNamespace has the measured pods, and no others.
+// It has the measured pods, and no others.
 const measuredNamespace = "measured-0"
 
-// observation is the view of the measured pods, and of the metrics when the first pod was created
-// and when the last pod was bound.
+// From the first creation to the last binding of the measured pods.
 type observation struct {
 	points points
 	pods   int // that are measured
@@ -46,7 +45,6 @@ func newObservation() *observation {
 	return &observation{bound: map[string]bool{}}
 }
 
-// expect learns how many pods are measured.
 func (o *observation) expect(_ testContext, w *perf.Workload) (func(), error) {
 	var err error
 	o.pods, err = w.GetParam("measured")
@@ -75,7 +73,6 @@ func (o *observation) watch(tCtx testContext) error {
 	return nil
 }
 
-// saw takes in a pod, and says whether it was the last pod to be bound.
 func (o *observation) saw(pod *corev1.Pod) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,10 +92,9 @@ func (o *observation) saw(pod *corev1.Pod) (last bool) {
 	return false
 }
 
-// names matches the differences between messages with the same meaning.
+// names matches the differences between messages of one meaning.
 var names = regexp.MustCompile(`\b(claim|node|pod|high|pvc)-[a-z0-9-]+|[0-9]+`)
 
-// readEvents counts failed attempts by kube-scheduler's reason.
 func (o *observation) readEvents(ctx context.Context, kube kubernetes.Interface) {
 	list, err := kube.EventsV1().Events(measuredNamespace).List(ctx, metav1.ListOptions{})
 	o.mu.Lock()

@@ -25,17 +25,13 @@ import (
 )
 
 const (
-	driver = "ebs.csi.aws.com"
-	// loadedNamespace has the pods that run on the nodes beforehand, each with so many volumes.
+	driver          = "ebs.csi.aws.com"
 	loadedNamespace = "loaded-0"
 	volumesPerPod   = 3
-	// abreast is how many objects are made at once.
-	abreast = 30
+	abreast         = 30
 )
 
-// preload makes, once the nodes are there, the objects from before the clock starts: claims for the
-// measured pods (premade of them), and on each node so many volumes (loaded), attached, of running
-// pods.
+// Parameters: premade is the number of claims beforehand, loaded the volumes per node.
 func preload(tCtx testContext, _ *scheduler.Scheduler, w *perf.Workload, nodes *corev1.NodeList) error {
 	premade, loaded := parameter(w, "premade"), parameter(w, "loaded")
 	m := maker{kube: tCtx.Client()}
@@ -60,7 +56,7 @@ func parameter(w *perf.Workload, name string) int {
 	return n
 }
 
-// maker makes objects. It collects errors; all methods are safe for parallel use.
+// It collects errors; all methods are safe for parallel use.
 type maker struct {
 	kube kubernetes.Interface
 
@@ -78,7 +74,6 @@ func (m *maker) parallel(ctx context.Context, count int, each func(i int) error)
 	})
 }
 
-// volume makes a claim and its bound PersistentVolume, and returns the latter's name.
 func (m *maker) volume(ctx context.Context, namespace, name string) (string, error) {
 	pv := namespace + "-" + name
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -109,7 +104,6 @@ func (m *maker) volume(ctx context.Context, namespace, name string) (string, err
 	return pv, err
 }
 
-// runningPod makes a pod at a node, with its volumes attached there.
 func (m *maker) runningPod(ctx context.Context, node string, number int) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", number)},
@@ -136,8 +130,7 @@ func (m *maker) runningPod(ctx context.Context, node string, number int) error {
 	return err
 }
 
-// settled waits until the objects are digested: until the API server gets fewer than idle requests
-// in a second.
+// settled waits until the API server gets fewer than idle requests in a second.
 func settled(ctx context.Context) error {
 	const idle, patience = 50, 5 * time.Minute
 	last := -1.0

@@ -17,10 +17,8 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/timing"
 )
 
-// points are the times of the plugin's calls, by extension point.
 type points map[string]*timing.Clock
 
-// registry has the plugin, with a clock for each call.
 func registry() (runtime.Registry, points) {
 	all := points{}
 	for _, name := range []string{"PreFilter", "Filter", "Score", "Reserve", "Permit"} {
@@ -48,7 +46,6 @@ type timed struct {
 	prefilter, filter, score, reserve, permit *timing.Clock
 }
 
-// PreFilter is VolumeHold's.
 func (t *timed) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	began := time.Now()
 	r, s := t.VolumeHold.PreFilter(ctx, state, pod, nodes)
@@ -56,7 +53,6 @@ func (t *timed) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1
 	return r, s
 }
 
-// Filter is VolumeHold's.
 func (t *timed) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	began := time.Now()
 	s := t.VolumeHold.Filter(ctx, state, pod, node)
@@ -64,7 +60,6 @@ func (t *timed) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Po
 	return s
 }
 
-// Score is VolumeHold's.
 func (t *timed) Score(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
 	began := time.Now()
 	n, s := t.VolumeHold.Score(ctx, state, pod, node)
@@ -72,7 +67,6 @@ func (t *timed) Score(ctx context.Context, state fwk.CycleState, pod *corev1.Pod
 	return n, s
 }
 
-// Reserve is VolumeHold's.
 func (t *timed) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	began := time.Now()
 	s := t.VolumeHold.Reserve(ctx, state, pod, node)
@@ -80,7 +74,6 @@ func (t *timed) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.P
 	return s
 }
 
-// Permit is VolumeHold's.
 func (t *timed) Permit(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	began := time.Now()
 	s, d := t.VolumeHold.Permit(ctx, state, pod, node)

@@ -15,10 +15,8 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/table"
 )
 
-// nothing stands for a missing measurement.
 const nothing = "–"
 
-// Page is the document that shows the results, with their place there.
 func (r Result) Page() record.Page {
 	if len(r.Runs) > 0 && !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Size != Size5000 }) {
 		return record.Page{Command: "make bench-scheduler SIZE=5000"}
@@ -26,7 +24,6 @@ func (r Result) Page() record.Page {
 	return record.Page{Command: "make bench-scheduler"}
 }
 
-// Failed names the failed runs.
 func (r Result) Failed() error {
 	var errs []error
 	for _, f := range r.failures() {
@@ -35,8 +32,7 @@ func (r Result) Failed() error {
 	return errors.Join(errs...)
 }
 
-// Render writes a result as Markdown. Where a workload was run more than once, a cell is the median
-// of its runs.
+// Render shows the median of a workload's several runs.
 func Render(r Result) string {
 	var out strings.Builder
 	out.WriteString(r.Measured() + ".\n\n")
@@ -59,7 +55,6 @@ func Render(r Result) string {
 	return out.String()
 }
 
-// speed is a row per workload: users feel it.
 func speed(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "stock pods/s", "Moorage pods/s", "Moorage : stock", "first to last stock", "Moorage", "Moorage : stock", "attempt p99 stock", "Moorage", "algorithm mean stock", "Moorage")
@@ -76,7 +71,6 @@ func speed(r Result) *table.Table {
 	return &t
 }
 
-// bounds is a row per workload: the used share of each resource.
 func bounds(r Result) *table.Table {
 	var t table.Table
 	t.Add("workload", "CPU s per 1,000 pods stock", "Moorage", "of etcd stock", "Moorage", "machine busy stock", "Moorage", "scheduling loop busy stock", "Moorage")
@@ -138,7 +132,6 @@ func writes(r Result) *table.Table {
 
 const mostTried = 3
 
-// tried lists the reasons of failed attempts, the most frequent reasons of each run first.
 func tried(r Result) []string {
 	var list []string
 	for _, run := range r.Runs {
@@ -152,7 +145,7 @@ func tried(r Result) []string {
 	return list
 }
 
-// median of a value over runs; false when none has measured it.
+// It is false when no run has measured the value.
 func median(runs []Run, value func(Run) float64) (float64, bool) {
 	var list []float64
 	for _, r := range runs {

@@ -12,62 +12,50 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/internal/record"
 )
 
-// Schema names the format of result files.
 const Schema = "moorage.dev/bench-scheduler/v1"
 
-// The compared profiles.
 const (
 	Stock   = "stock"
 	Moorage = "moorage"
 )
 
-// Size5000 is the size with a separate place for its results: its runs take too long for
-// repetitions.
+// Size5000 has its own page: its runs take too long for repetitions.
 const Size5000 = "5000Nodes"
 
-// Result is all measurements of a call of the benchmark, and their place.
 type Result struct {
-	// Schema names the format of the file.
 	Schema string `json:"schema"`
 	record.Head
 	Runs []Run `json:"runs"`
 }
 
-// Run is one workload with one profile.
 type Run struct {
 	Workload string `json:"workload"`
 	Size     string `json:"size"`
 	Profile  string `json:"profile"`
-	// Failure says why nothing was measured; empty for a complete run.
+	// Failure is empty for a complete run.
 	Failure string `json:"failure,omitempty"`
 	Pods    int    `json:"pods,omitempty"`
-	// PodsPerSecond is scheduler_perf's SchedulingThroughput: the mean of how many pods were bound
-	// in each second, but for the first.
+	// PodsPerSecond is scheduler_perf's SchedulingThroughput: the mean per second, without the first.
 	PodsPerSecond float64 `json:"podsPerSecond,omitempty"`
-	// Seconds is from the first pod's creation to the last pod's binding, as a watch shows them.
+	// Seconds is from the first creation to the last binding, as a watch shows them.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Attempt is kube-scheduler's time for an attempt that bound its pod, from the queue to the
-	// binding. Algorithm is the part without looks at other pods.
+	// Attempt is from queue to binding, of successful attempts. Algorithm omits looks at other pods.
 	Attempt   Times `json:"attempt"`
 	Algorithm Times `json:"algorithm"`
-	// Plugins are kube-scheduler's own times of the plugins that look at attachments, by
-	// "plugin/extension point". It measures one pod of ten, in buckets from 10 µs.
+	// Plugins are kube-scheduler's times, by "plugin/extension point": one pod of ten, in buckets from 10
+	// µs.
 	Plugins map[string]Times `json:"plugins,omitempty"`
-	// Points are the times of each call of VolumeHold, by extension point.
-	Points map[string]Times `json:"points,omitempty"`
-	// Writes counts writes to the API, by verb and resource, but for the benchmark's own.
-	Writes map[string]int `json:"writes,omitempty"`
-	// Failed counts the failed attempts by kube-scheduler's message, with … for names and numbers.
+	Points  map[string]Times `json:"points,omitempty"`
+	Writes  map[string]int   `json:"writes,omitempty"`
+	// Failed is by kube-scheduler's message, with … for names and numbers.
 	Failed map[string]int `json:"failed,omitempty"`
-	// CPUSeconds is the time of the process with API server, scheduler and benchmark; without etcd.
-	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
-	// EtcdSeconds is the time of etcd.
+	// CPUSeconds is of API server, scheduler and benchmark; without etcd.
+	CPUSeconds  float64 `json:"cpuSeconds,omitempty"`
 	EtcdSeconds float64 `json:"etcdSeconds,omitempty"`
 	// MachineBusy is the used share of all cores, by all processes.
 	MachineBusy float64 `json:"machineBusy,omitempty"`
 }
 
-// Times sum up durations.
 type Times struct {
 	Count int64         `json:"count,omitempty"`
 	Mean  time.Duration `json:"meanNanoseconds,omitempty"`
@@ -75,7 +63,6 @@ type Times struct {
 	P99   time.Duration `json:"p99Nanoseconds,omitempty"`
 }
 
-// WritesPerPod is the number of writes to the API for each measured pod.
 func (r Run) WritesPerPod() float64 {
 	total := 0
 	for _, n := range r.Writes {
@@ -84,8 +71,8 @@ func (r Run) WritesPerPod() float64 {
 	return float64(total) / float64(max(r.Pods, 1))
 }
 
-// FirstToLast is the pods per second from the first creation to the last binding. PodsPerSecond
-// weighs each second alike, also the last seconds, with few pods left.
+// FirstToLast is pods per second overall. PodsPerSecond weighs each second alike, also the last with few
+// pods left.
 func (r Run) FirstToLast() float64 {
 	if r.Seconds == 0 {
 		return 0
@@ -93,8 +80,7 @@ func (r Run) FirstToLast() float64 {
 	return float64(r.Pods) / r.Seconds
 }
 
-// LoopBusy is the share of time that the single scheduling loop spends looking for a node: near 1
-// it bounds the speed.
+// LoopBusy near 1 means that the single scheduling loop bounds the speed.
 func (r Run) LoopBusy() float64 {
 	if r.Seconds == 0 {
 		return 0
@@ -102,7 +88,6 @@ func (r Run) LoopBusy() float64 {
 	return float64(r.Algorithm.Count) * r.Algorithm.Mean.Seconds() / r.Seconds
 }
 
-// Read reads a result file.
 func Read(name string) (Result, error) { return record.Read[Result](name, Schema) }
 
 type pair struct {
@@ -110,7 +95,6 @@ type pair struct {
 	stock, moorage []Run
 }
 
-// pairs groups runs by workload and size, in the order of their begins.
 func (r Result) pairs() []pair {
 	var list []pair
 	for _, run := range r.Runs {

@@ -102,7 +102,6 @@ func TestDocumentIsRendered(t *testing.T) {
 	}
 }
 
-// Runs with 5,000 nodes take too long for repetitions, and have a place of their own.
 func TestPageBySize(t *testing.T) {
 	large := Result{Runs: []Run{{Size: Size5000}, {Size: Size5000}}}
 	mixed := Result{Runs: []Run{{Size: Size5000}, {Size: "500Nodes"}}}

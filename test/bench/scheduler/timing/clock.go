@@ -12,17 +12,16 @@ import (
 	"github.com/moorage-dev/moorage/test/bench/scheduler/result"
 )
 
-// steps is how many buckets of equal width there are from one power of two to the next: a
-// percentile is at most an eighth too high.
+// Buckets per power of two: a percentile is at most an eighth too high.
 const steps = 8
 
-// Clock counts times in buckets. The zero value is empty. Safe for parallel use.
+// Clock is empty as a zero value, and safe for parallel use.
 type Clock struct {
 	buckets [64 * steps]atomic.Int64
 	total   atomic.Int64 // nanoseconds
 }
 
-// Add counts a time; a negative time as zero.
+// Add counts a negative time as zero.
 func (c *Clock) Add(d time.Duration) {
 	d = max(d, 0)
 	c.buckets[bucket(uint64(d))].Add(1)
@@ -37,7 +36,6 @@ func bucket(n uint64) int {
 	return (power-2)*steps + int(n>>(power-3))&(steps-1)
 }
 
-// above is the first time that is too long for a bucket.
 func above(bucket int) time.Duration {
 	if bucket < steps {
 		return time.Duration(bucket + 1)
@@ -46,7 +44,7 @@ func above(bucket int) time.Duration {
 	return time.Duration((steps + bucket%steps + 1) << (power - 3))
 }
 
-// Reset forgets all times. A time that is counted meanwhile may be forgotten or not.
+// Reset may or may not forget a time that is counted meanwhile.
 func (c *Clock) Reset() {
 	for i := range c.buckets {
 		c.buckets[i].Store(0)
@@ -54,7 +52,7 @@ func (c *Clock) Reset() {
 	c.total.Store(0)
 }
 
-// Times sums up the counts. A percentile is the end of its bucket.
+// Times gives the end of a bucket as a percentile.
 func (c *Clock) Times() result.Times {
 	var t result.Times
 	for i := range c.buckets {
@@ -78,9 +76,8 @@ func (c *Clock) percentile(count, percent int64) time.Duration {
 	return 0
 }
 
-// Quantile is where a cumulative histogram (how many of count values are at most so many seconds)
-// reaches a share of all. The values of a bucket count as spread evenly over it, and values beyond
-// the last bucket as its end.
+// Quantile reads a cumulative histogram. Values are spread evenly in a bucket; beyond the last its end
+// counts.
 func Quantile(buckets map[float64]float64, count, share float64) time.Duration {
 	bounds := make([]float64, 0, len(buckets))
 	for bound := range buckets {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A time is in the bucket that ends above it, by at most an eighth.
+// A time is below its bucket's end by at most an eighth.
 func TestBucketsHoldTheirTimes(t *testing.T) {
 	for n := uint64(0); n < 1<<40; n = n*9/8 + 1 {
 		end := above(bucket(n))

@@ -17,7 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Disks are the disks in a folder. They are safe for parallel use.
+// Disks are safe for parallel use.
 type Disks struct {
 	folder string
 
@@ -26,10 +26,8 @@ type Disks struct {
 	off  map[string]bool    // nodes without power
 }
 
-// place is a disk at a node.
 type place struct{ node, volume string }
 
-// Open opens the disks of a folder, which is made if it is missing.
 func Open(folder string) (*Disks, error) {
 	if err := Check(); err != nil {
 		return nil, err
@@ -42,24 +40,17 @@ func Open(folder string) (*Disks, error) {
 	return &Disks{folder: folder, open: map[place]*os.File{}, off: map[string]bool{}}, nil
 }
 
-// Device is the path of a node's device for a disk, in the folder of the disks. It is a symbolic
-// link to the device.
 func Device(folder, node, volume string) string { return filepath.Join(folder, "at", node, volume) }
 
-// File is the file of a disk in the folder of the disks.
 func File(folder, volume string) string { return filepath.Join(folder, "files", volume) }
 
-// Node is the folder of a node in the folder of the disks: the devices of the node are over files
-// in it.
 func Node(folder, node string) string { return filepath.Join(folder, "at", node) }
 
 func (d *Disks) snapshot(handle string) string { return filepath.Join(d.folder, "snapshots", handle) }
 
-// link is the path of the disk's file for the node's device.
 func (d *Disks) link(p place) string { return Device(d.folder, p.node, p.volume) + ".disk" }
 
-// Carry does an operation of the disk service that is about to be applied. An operation may be
-// repeated.
+// Carry does an operation before the disk service applies it. It may be repeated.
 func (d *Disks) Carry(e diskapi.Entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +79,6 @@ func (d *Disks) Carry(e diskapi.Entry) error {
 	return nil
 }
 
-// Power gives a node the devices of its attached disks, or takes them away.
 func (d *Disks) Power(node string, on bool, attached []diskapi.Attachment) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +95,7 @@ func (d *Disks) Power(node string, on bool, attached []diskapi.Attachment) error
 	return errors.Join(errs...)
 }
 
-// Close closes all devices. The kernel frees a device after its last user.
+// The kernel frees a device after its last user.
 func (d *Disks) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,8 +122,7 @@ func (d *Disks) create(e diskapi.Entry) error {
 	return enlarge(file, e.SizeBytes)
 }
 
-// attach makes a node's device. A device that a process before this one has left is taken
-// over: a file system may be mounted from it.
+// attach takes over a device of an earlier process: a file system may be mounted from it.
 func (d *Disks) attach(p place, readOnly bool) error {
 	if d.off[p.node] || d.open[p] != nil {
 		return nil
@@ -161,7 +150,6 @@ func (d *Disks) attach(p place, readOnly bool) error {
 	return nil
 }
 
-// left opens the device that a process before this one has left over a file; nil if there is none.
 func (d *Disks) left(file string) (*os.File, error) {
 	list, err := Loops(filepath.Dir(file))
 	for _, loop := range list {
@@ -172,7 +160,7 @@ func (d *Disks) left(file string) (*os.File, error) {
 	return nil, err
 }
 
-// detach takes a node's device away. A device that is mounted stays until it is unmounted.
+// A mounted device stays until it is unmounted.
 func (d *Disks) detach(p place) error {
 	err := errors.Join(remove(Device(d.folder, p.node, p.volume)), remove(d.link(p)))
 	if device := d.open[p]; device != nil {
@@ -199,9 +187,8 @@ func (d *Disks) expand(volume string, size int64) error {
 	return nil
 }
 
-// Cut cuts the devices of a node off from its disks, in the folder of the disks: nothing that the node's kernel
-// writes from now on is ever on a disk. A device writes on, to a file of its own. The node gets a disk back
-// once it is detached and attached anew.
+// Cut cuts a node's devices off from its disks: its kernel writes to files of their own from now on. The
+// node gets a disk back by a detach and a new attach.
 func Cut(folder, node string) error {
 	links, err := filepath.Glob(filepath.Join(Node(folder, node), "*.disk"))
 	if err != nil {
@@ -219,7 +206,7 @@ func Cut(folder, node string) error {
 	return nil
 }
 
-// enlarge makes a file at least as large as size. It takes no space for that.
+// The file takes no space for that.
 func enlarge(file string, size int64) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -236,7 +223,6 @@ func enlarge(file string, size int64) error {
 	return nil
 }
 
-// copySparse copies a file, and leaves its holes out.
 func copySparse(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// unattached returns disks without devices, since devices need root.
+// Devices need root.
 func unattached(t *testing.T) *Disks {
 	t.Helper()
 	d := &Disks{folder: t.TempDir()}
@@ -32,7 +32,6 @@ func carry(t *testing.T, d *Disks, e diskapi.Entry) {
 	}
 }
 
-// blocks is how much space a file takes, in units of 512 bytes, and size how long it is.
 func blocks(t *testing.T, path string) (blocks, size int64) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -42,8 +41,7 @@ func blocks(t *testing.T, path string) (blocks, size int64) {
 	return info.Sys().(*syscall.Stat_t).Blocks, info.Size()
 }
 
-// TestCopies: a disk takes no space before the first write. A snapshot, and a disk from a snapshot, have
-// the disk's data and its holes.
+// An empty disk takes no space. A snapshot, and a disk from it, have the disk's data and its holes.
 func TestCopies(t *testing.T) {
 	const size = 64 << 20
 	d := unattached(t)
@@ -94,8 +92,6 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCut: once a node is cut off from a disk, no write to its device's file is on the disk. The disk
-// keeps all earlier writes.
 func TestCut(t *testing.T) {
 	d := unattached(t)
 	carry(t, d, diskapi.Entry{Call: diskapi.CreateVolume, Volume: "a", Args: diskapi.Args{SizeBytes: 4096}})

@@ -14,13 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopControl is the device that hands out loop devices.
 const loopControl = "/dev/loop-control"
 
-// tries is how often another process may be faster in taking a free loop device.
+// Another process may be faster in taking a free loop device.
 const tries = 100
 
-// Check says whether this process can attach disks.
 func Check() error {
 	f, err := os.OpenFile(loopControl, os.O_RDWR, 0)
 	if err != nil {
@@ -29,8 +27,7 @@ func Check() error {
 	return f.Close()
 }
 
-// attach makes a loop device over a file, and returns it open. The kernel frees it after
-// its last user.
+// The kernel frees the open device after its last user.
 func attach(file string, readOnly bool) (*os.File, error) {
 	control, err := os.OpenFile(loopControl, os.O_RDWR, 0)
 	if err != nil {
@@ -67,7 +64,6 @@ func attach(file string, readOnly bool) (*os.File, error) {
 	return nil, fmt.Errorf("%d loop devices were taken by others", tries)
 }
 
-// grow makes a device as large as its file.
 func grow(device *os.File) error {
 	if err := unix.IoctlSetInt(int(device.Fd()), unix.LOOP_SET_CAPACITY, 0); err != nil {
 		return fmt.Errorf("capacity of %s: %w", device.Name(), err)
@@ -75,16 +71,14 @@ func grow(device *os.File) error {
 	return nil
 }
 
-// Loop is a loop device of the kernel's.
 type Loop struct {
-	// Device is its path, and File is the path of its file.
 	Device, File string
 	// Unlinked says that the file has lost that name.
 	Unlinked bool
 }
 
-// Loops lists the loop devices over files below a folder, after those over such devices: a kubelet
-// makes one over the device of a block volume that it uses.
+// Loops lists the devices over files below a folder, after devices over these: a kubelet makes a device
+// over a block volume's.
 func Loops(folder string) ([]Loop, error) {
 	all, err := loops()
 	if err != nil {
@@ -110,7 +104,6 @@ func Loops(folder string) ([]Loop, error) {
 	return append(list, mine...), nil
 }
 
-// loops lists all loop devices.
 func loops() ([]Loop, error) {
 	paths, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
@@ -130,8 +123,7 @@ func loops() ([]Loop, error) {
 	return list, nil
 }
 
-// over says whether a loop device is over another device. The kernel does not say so by a
-// path: the file is mounted in a machine.
+// The kernel does not say so by a path: the file is mounted in a machine.
 func over(device, below string) bool {
 	f, err := os.Open(device)
 	if err != nil {
@@ -146,8 +138,7 @@ func over(device, below string) bool {
 	return unix.Stat(below, &info) == nil && status.Rdevice == info.Rdev
 }
 
-// Free frees the loop devices that Loops lists. A device that is
-// mounted stays until it is unmounted.
+// Free leaves a mounted device until it is unmounted.
 func Free(folder string) error {
 	list, err := Loops(folder)
 	if err != nil {

@@ -17,48 +17,37 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// waitFor is how long one request for the log is held by the service. The
-// service holds it a minute at most.
+// The service holds a request for the log for a minute at most.
 const waitFor = 30 * time.Second
 
 // Client is a client of the admin API, safe for parallel use.
 type Client struct {
-	// BaseURL is the service's address, such as "http://127.0.0.1:7070".
 	BaseURL string
-	// HTTP is the client to use; http.DefaultClient if nil.
+	// HTTP is http.DefaultClient if nil.
 	HTTP *http.Client
 }
 
-// Error is an answer of the service that is not a success.
 type Error struct {
-	// Status is the HTTP status.
 	Status  int
 	Message string
 }
 
-// Error says what the service said.
 func (e *Error) Error() string { return fmt.Sprintf("disk service: %s (HTTP %d)", e.Message, e.Status) }
 
-// Healthy returns nil if the service answers.
 func (c Client) Healthy(ctx context.Context) error {
 	return c.do(ctx, http.MethodGet, "/healthz", nil, nil)
 }
 
-// Log returns the entries after sequence number since that match the filter, at
-// once.
 func (c Client) Log(ctx context.Context, since uint64, f diskapi.Filter) ([]diskapi.Entry, error) {
 	page, err := c.page(ctx, since, 0, f)
 	return page.Entries, err
 }
 
-// Mark returns the sequence number of the last entry so far, to wait from there.
 func (c Client) Mark(ctx context.Context) (uint64, error) {
 	s, err := c.Stats(ctx)
 	return s.Seq, err
 }
 
-// WaitFor returns the first entry after sequence number since that matches the
-// filter, and waits for it until ctx ends. The service does the waiting.
 func (c Client) WaitFor(ctx context.Context, since uint64, f diskapi.Filter) (diskapi.Entry, error) {
 	entries, err := c.WaitForN(ctx, since, f, 1)
 	if err != nil {
@@ -67,7 +56,6 @@ func (c Client) WaitFor(ctx context.Context, since uint64, f diskapi.Filter) (di
 	return entries[0], nil
 }
 
-// WaitForN is WaitFor for the first n matching entries.
 func (c Client) WaitForN(ctx context.Context, since uint64, f diskapi.Filter, n int) ([]diskapi.Entry, error) {
 	var found []diskapi.Entry
 	for {
@@ -93,21 +81,18 @@ func (c Client) page(ctx context.Context, since uint64, wait time.Duration, f di
 	return page, err
 }
 
-// Violations returns what the judge found after sequence number since.
 func (c Client) Violations(ctx context.Context, since uint64) ([]diskapi.Violation, error) {
 	var v []diskapi.Violation
 	err := c.do(ctx, http.MethodGet, "/violations?since="+strconv.FormatUint(since, 10), nil, &v)
 	return v, err
 }
 
-// Finish ends the run: the judge looks for leftovers. It returns all violations.
 func (c Client) Finish(ctx context.Context) ([]diskapi.Violation, error) {
 	var v []diskapi.Violation
 	err := c.do(ctx, http.MethodPost, "/finish", nil, &v)
 	return v, err
 }
 
-// Disks returns every disk and where it is.
 func (c Client) Disks(ctx context.Context) ([]diskapi.Disk, error) {
 	var v []diskapi.Disk
 	err := c.do(ctx, http.MethodGet, "/disks", nil, &v)
@@ -120,31 +105,28 @@ func (c Client) Snapshots(ctx context.Context) ([]diskapi.Snapshot, error) {
 	return v, err
 }
 
-// Stats returns counts by call.
 func (c Client) Stats(ctx context.Context) (diskapi.Stats, error) {
 	var v diskapi.Stats
 	err := c.do(ctx, http.MethodGet, "/stats", nil, &v)
 	return v, err
 }
 
-// Do makes a CSI call on the service; for node plugins and for tests. A refusal
-// is an Answer, not an error.
+// Do makes a CSI call. A refusal is an Answer, not an error.
 func (c Client) Do(ctx context.Context, r diskapi.Request) (diskapi.Answer, error) {
 	var a diskapi.Answer
 	err := c.do(ctx, http.MethodPost, "/calls", r, &a)
 	return a, err
 }
 
-// Write makes writes of a node and returns an answer for each; for node plugins. A refusal is
-// an answer, not an error: after an error it is open which of them were carried out.
+// Write answers each write. A refusal is an answer; after an error it is open which writes were carried
+// out.
 func (c Client) Write(ctx context.Context, w diskapi.Writes) ([]diskapi.WriteAnswer, error) {
 	var answers []diskapi.WriteAnswer
 	err := c.do(ctx, http.MethodPost, "/writes", w, &answers)
 	return answers, err
 }
 
-// Held tells the service that a node has done its part, and returns when the fault that holds its
-// answer is cleared; for node plugins.
+// Held reports that a node has done its part, and returns when the fault that holds its answer is cleared.
 func (c Client) Held(ctx context.Context, faultID string, r diskapi.Request) error {
 	return c.do(ctx, http.MethodPost, "/faults/"+segment(faultID)+"/held", r, nil)
 }

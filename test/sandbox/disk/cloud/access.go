@@ -11,11 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// storageNetwork is where nodes' clients have their addresses. It is not the network of the
-// Nodes' own addresses (RFC 2544 keeps it for measurements).
+// storageNetwork is not the network of the Nodes' own addresses (RFC 2544 keeps it for measurements).
 var storageNetwork = netip.MustParseAddr("198.18.0.0")
 
-// freeAddress is that of the next node's client.
 func (s *State) freeAddress() string {
 	a := storageNetwork
 	for range len(s.nodes) + 1 {
@@ -24,8 +22,8 @@ func (s *State) freeAddress() string {
 	return a.String()
 }
 
-// changeAccess cuts clients off or lets them in. As in Ceph's blocklist, a CIDR must be let in by
-// exactly the name of its cut, and a CIDR that was cut off twice is let in at once.
+// As in Ceph's blocklist, a CIDR is let in by exactly the name of its cut; after two cuts it is let in at
+// once.
 func (s *State) changeAccess(r diskapi.Request) Decision {
 	if len(r.CIDRs) == 0 {
 		return refuse(codes.InvalidArgument, "cidrs is empty: name at least one")
@@ -51,7 +49,6 @@ func (s *State) letIn(cidrs []string) {
 	s.cut = slices.DeleteFunc(s.cut, func(p netip.Prefix) bool { return slices.Contains(gone, p) })
 }
 
-// CutOff lists the CIDRs of clients that are refused, in the order of the requests.
 func (s *State) CutOff() []string {
 	list := make([]string, 0, len(s.cut))
 	for _, p := range s.cut {
@@ -60,7 +57,6 @@ func (s *State) CutOff() []string {
 	return list
 }
 
-// isCut says whether the client of a node is refused.
 func (s *State) isCut(node string) bool {
 	n, ok := s.nodes[node]
 	if !ok {

@@ -4,8 +4,8 @@ package cloud
 
 import "github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 
-// Apply folds an entry of the log into the state and ends the operation that it
-// belongs to. Entries that change nothing in the cloud are passed over.
+// Apply folds a log entry into the state and ends its operation. Entries without an effect on the cloud are
+// passed over.
 func (s *State) Apply(e diskapi.Entry) {
 	switch e.Phase {
 	case diskapi.Applied:
@@ -90,7 +90,6 @@ func (s *State) applyNote(e diskapi.Entry) {
 	}
 }
 
-// applyOperation folds what came of an operation, and ends its works.
 func (s *State) applyOperation(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.CreateSnapshot:
@@ -117,7 +116,6 @@ func (s *State) applyOperation(e diskapi.Entry) {
 	}
 }
 
-// applyWork folds a note about operations that are under way.
 func (s *State) applyWork(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.WorkBegan:

@@ -56,8 +56,6 @@ func attachedHere(a diskapi.Attachment, r diskapi.Request) Decision {
 	return settled(e, "was attached already")
 }
 
-// conflict returns another node that has the disk, or is about to have it, if the two cannot both have
-// it. A disk that is being detached is still there.
 func (s *State) conflict(d *disk, r diskapi.Request) (node string, ok bool) {
 	exclusive := diskapi.Exclusive(r.AccessMode)
 	for node, a := range d.at {
@@ -74,16 +72,13 @@ func (s *State) conflict(d *disk, r diskapi.Request) (node string, ok bool) {
 	return "", false
 }
 
-// attachEffect gives every attachment a publish context of its own, so that one
-// left over from an earlier attachment is recognised.
+// Each attachment has its own publish context, so that an old context is recognised.
 func attachEffect(id uint64, r diskapi.Request) diskapi.Entry {
 	e := effect(r)
 	e.Context = PublishContext(id, r.Volume)
 	return e
 }
 
-// PublishContext is what ControllerPublish answers for the attachment that the
-// call with this ID made.
 func PublishContext(id uint64, volume string) map[string]string {
 	return map[string]string{
 		"attachmentID": fmt.Sprintf("att-%d", id),
@@ -102,7 +97,6 @@ func (s *State) unpublish(r diskapi.Request) Decision {
 	return Decision{Do: Start, Effect: effect(r)}
 }
 
-// use decides NodeStage and NodePublish: the device has to be at the node.
 func (s *State) use(r diskapi.Request) Decision {
 	d, ok := s.disks[r.Volume]
 	if !ok {
@@ -123,8 +117,7 @@ func (s *State) use(r diskapi.Request) Decision {
 	return Decision{Do: Start, Effect: effect(r)}
 }
 
-// register decides NodeGetInfo: a node becomes known by it. The slots that it
-// proposes count if the cloud has none for it yet.
+// The proposed slots count if the cloud has none for the node yet.
 func (s *State) register(r diskapi.Request) Decision {
 	e := effect(r)
 	if n, ok := s.nodes[r.Node]; ok {

@@ -15,7 +15,6 @@ const (
 	rwx = "MULTI_NODE_MULTI_WRITER"
 )
 
-// sky is a cloud with the disks v and w and the nodes a and b, one slot each.
 type sky struct {
 	t     *testing.T
 	state *State
@@ -38,7 +37,7 @@ func (s *sky) decide(r diskapi.Request) Decision {
 	return s.state.Decide(s.id, r)
 }
 
-// start begins an operation and returns its effect, which has not taken place.
+// The returned effect has not taken place.
 func (s *sky) start(r diskapi.Request) diskapi.Entry {
 	s.t.Helper()
 	d := s.decide(r)
@@ -48,7 +47,6 @@ func (s *sky) start(r diskapi.Request) diskapi.Entry {
 	return d.Effect
 }
 
-// done carries an operation out.
 func (s *sky) done(r diskapi.Request) {
 	s.t.Helper()
 	s.state.Apply(s.start(r))
@@ -66,7 +64,6 @@ func unpublish(volume, node string) diskapi.Request {
 	return on(diskapi.ControllerUnpublish, volume, node, "")
 }
 
-// place moves a node to a zone, and makes a disk there, unless that has no name.
 func (s *sky) place(volume, node, zone string) {
 	s.state.Apply(diskapi.Entry{Phase: diskapi.Applied, Call: diskapi.NodeGetInfo, Node: node, Args: diskapi.Args{Slots: 1, Zone: zone}})
 	if volume != "" {
@@ -200,8 +197,6 @@ func TestIdempotence(t *testing.T) {
 	}
 }
 
-// TestSecondAttachmentHasItsOwnContext: what a node keeps from an earlier
-// attachment is recognised as old.
 func TestSecondAttachmentHasItsOwnContext(t *testing.T) {
 	s := newSky(t, Config{Slots: 1})
 	first := s.start(publish("v", "a"))
@@ -213,7 +208,7 @@ func TestSecondAttachmentHasItsOwnContext(t *testing.T) {
 	}
 }
 
-// TestSlotsComeBack: a cancelled attach and a finished detach free the slot.
+// A cancelled attach and a finished detach free the slot.
 func TestSlotsComeBack(t *testing.T) {
 	s := newSky(t, Config{Slots: 1})
 	s.start(publish("v", "a"))
@@ -240,7 +235,7 @@ func TestSharedAndLenient(t *testing.T) {
 	}
 }
 
-// TestHandles: a name that is used again gives another disk, a replay the same.
+// A reused name gives another disk, a replay the same.
 func TestHandles(t *testing.T) {
 	if HandleFor("pvc-1", 3) == HandleFor("pvc-1", 9) || HandleFor("pvc-1", 3) != HandleFor("pvc-1", 3) {
 		t.Error("handles don't follow name and call")
@@ -250,7 +245,6 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestNodeKeepsItsSlots: a node that announces itself again proposes nothing.
 func TestNodeKeepsItsSlots(t *testing.T) {
 	s := newSky(t, Config{Slots: 5})
 	s.state.Apply(diskapi.Entry{Phase: diskapi.Noted, Call: diskapi.SetSlots, Node: "a", Args: diskapi.Args{Slots: 3}})
@@ -262,8 +256,6 @@ func TestNodeKeepsItsSlots(t *testing.T) {
 	}
 }
 
-// A new disk is in the zone that is preferred most. It stays there when it is asked for again, and nodes of that
-// zone can have it; nodes of each zone can have a disk without one.
 func TestZones(t *testing.T) {
 	s := newSky(t, Config{Slots: 1})
 	s.place("", "a", "north")

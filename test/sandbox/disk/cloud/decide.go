@@ -11,12 +11,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Do is the service's action for a call.
 type Do int
 
-// The actions.
 const (
-	// Refuse: answer Code and Message.
 	Refuse Do = iota
 	// Answer: nothing changes; answer success with the Answer's fields.
 	Answer
@@ -26,17 +23,14 @@ const (
 	Join
 )
 
-// Decision is what the cloud makes of a call.
 type Decision struct {
 	Do      Do
 	Code    codes.Code
 	Message string
-	// Effect is the entry (without number and time) that a started operation
-	// applies when it is done. For Answer it holds what to answer.
+	// Effect is the entry that a finished operation applies, without number and time. For Answer it is the
+	// answer.
 	Effect diskapi.Entry
-	// Begins are the notes for the beginning of a started operation: the works on volumes.
 	Begins []diskapi.Entry
-	// Joined is the ID of the operation to wait for.
 	Joined uint64
 }
 
@@ -49,8 +43,7 @@ func settled(e diskapi.Entry, detail string) Decision {
 	return Decision{Do: Answer, Effect: e}
 }
 
-// Decide looks at the call with the given ID and marks it as pending if it is started: the caller must
-// end it with Apply or Cancel.
+// Decide marks a started call as pending: the caller must end it with Apply or Cancel.
 func (s *State) Decide(id uint64, r diskapi.Request) Decision {
 	if p, busy := s.pending[keyOf(r)]; busy {
 		if p.call == r.Call {
@@ -91,7 +84,6 @@ func (s *State) rule(id uint64, r diskapi.Request) Decision {
 	return s.operation(id, r)
 }
 
-// operation decides the calls of operations.
 func (s *State) operation(id uint64, r diskapi.Request) Decision {
 	switch r.Call {
 	case diskapi.CreateSnapshot:
@@ -110,7 +102,6 @@ func (s *State) operation(id uint64, r diskapi.Request) Decision {
 	return refuse(codes.Unimplemented, "%s is not a call of this service", r.Call)
 }
 
-// Cancel ends an operation that was started without an effect.
 func (s *State) Cancel(r diskapi.Request) { s.end(keyOf(r)) }
 
 func (s *State) begin(k key, p pending) {
@@ -131,8 +122,7 @@ func (s *State) end(k key) {
 	}
 }
 
-// keyOf gives node calls keys of their own: they run at the node and do not
-// exclude what the cloud does.
+// Node calls have keys of their own: they do not exclude what the cloud does.
 func keyOf(r diskapi.Request) key {
 	switch r.Call {
 	case diskapi.CreateVolume:

@@ -11,19 +11,15 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// DefaultSizeBytes is the size of a disk that is created without one.
 const DefaultSizeBytes = 1 << 30
 
-// HandlePrefix begins every volume handle.
 const HandlePrefix = "vol-"
 
-// HandleFor derives a volume handle from a disk's name and the call that makes
-// it, so that a replay gives the same handle and a name used again another one.
+// HandleFor derives a handle from name and call: a replay gives the same handle, a reused name another.
 func HandleFor(name string, id uint64) string {
 	return HandlePrefix + hash(strconv.FormatUint(id, 10)+"/"+name)
 }
 
-// ZoneFor is the zone of a new disk that may be in these.
 func ZoneFor(zones []string) string {
 	if len(zones) == 0 {
 		return ""

@@ -11,27 +11,21 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// work is an operation that is under way on a volume.
 type work struct {
-	operation diskapi.Operation
-	// whileAttached: it comes to nothing when the volume is detached.
+	operation     diskapi.Operation
 	whileAttached bool
 	torn          bool
-	// began is its beginning, and flushed the number of the last write on the disk then: a copy has the
-	// disk's content of that moment.
+	// A copy has the disk's content at began: flushed is the last write then.
 	began   time.Time
 	flushed uint64
 }
 
-// workKey names a work: the call that asked for it, and the volume. A group has one work for
-// each of its volumes.
+// A group has a work for each of its volumes.
 type workKey struct {
 	id     uint64
 	volume string
 }
 
-// allows refuses an operation on a disk that is not attached as the driver needs it, or that excludes
-// another operation under way. Its second result is false if it refuses.
 func (s *State) allows(o diskapi.Operation, d *disk) (Decision, bool) {
 	if slices.Contains(s.attachFor, o) && !s.reachable(d) {
 		return refuse(codes.FailedPrecondition, "volume %s is attached to no node that runs: its %s needs it attached", d.Volume, o), false
@@ -54,8 +48,7 @@ func (s *State) allows(o diskapi.Operation, d *disk) (Decision, bool) {
 	return Decision{}, true
 }
 
-// reachable says whether a disk is attached to a running node that the storage lets in: a copy that
-// goes through the node makes progress.
+// reachable disks are at a running node that the storage lets in: a copy through the node makes progress.
 func (s *State) reachable(d *disk) bool {
 	for node := range d.at {
 		if n, ok := s.nodes[node]; ok && !n.Fenced && !s.isCut(node) {
@@ -65,7 +58,7 @@ func (s *State) reachable(d *disk) bool {
 	return false
 }
 
-// detached returns a work on a volume during which it must not be attached.
+// The volume must not be attached during the work.
 func (s *State) detached(volume string) (workKey, work, bool) {
 	for k, w := range s.works {
 		if k.volume == volume && slices.Contains(s.detachFor, w.operation) {
@@ -75,7 +68,6 @@ func (s *State) detached(volume string) (workKey, work, bool) {
 	return workKey{}, work{}, false
 }
 
-// begins is the note that an operation begins on a volume.
 func (s *State) begins(id uint64, o diskapi.Operation, volume string) diskapi.Entry {
 	return diskapi.Entry{
 		ID: id, Phase: diskapi.Noted, Call: diskapi.WorkBegan, Volume: volume,
@@ -83,7 +75,6 @@ func (s *State) begins(id uint64, o diskapi.Operation, volume string) diskapi.En
 	}
 }
 
-// Torn returns a note for each volume on which a call's operation failed.
 func (s *State) Torn(id uint64) []diskapi.Entry {
 	var notes []diskapi.Entry
 	for _, k := range s.worksOf(id) {
@@ -98,7 +89,6 @@ func (s *State) Torn(id uint64) []diskapi.Entry {
 	return notes
 }
 
-// worksOf lists the works of a call, by volume.
 func (s *State) worksOf(id uint64) []workKey {
 	var keys []workKey
 	for k := range s.works {
@@ -110,7 +100,6 @@ func (s *State) worksOf(id uint64) []workKey {
 	return keys
 }
 
-// tear marks the works that have lost their way to their volumes.
 func (s *State) tear() {
 	for k, w := range s.works {
 		if d, ok := s.disks[k.volume]; w.whileAttached && (!ok || !s.reachable(d)) {
@@ -119,15 +108,13 @@ func (s *State) tear() {
 	}
 }
 
-// endWorks ends the works of a call.
 func (s *State) endWorks(id uint64) {
 	for _, k := range s.worksOf(id) {
 		delete(s.works, k)
 	}
 }
 
-// dropWorks ends what a service that was killed had under way. The copies behind snapshots that
-// it had answered go on.
+// Copies behind answered snapshots go on after the service was killed.
 func (s *State) dropWorks() {
 	for k := range s.works {
 		if len(s.unready(k.id)) == 0 {
@@ -136,7 +123,6 @@ func (s *State) dropWorks() {
 	}
 }
 
-// expand decides ControllerExpandVolume.
 func (s *State) expand(id uint64, r diskapi.Request) Decision {
 	d, ok := s.disks[r.Volume]
 	if !ok {

@@ -15,18 +15,15 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// SnapshotPrefix begins every snapshot's handle, GroupPrefix that of every group.
 const (
 	SnapshotPrefix = "snap-"
 	GroupPrefix    = "group-"
 )
 
-// SnapshotHandle and GroupHandle derive handles as HandleFor does.
 func SnapshotHandle(name, volume string, id uint64) string {
 	return SnapshotPrefix + hash(strconv.FormatUint(id, 10)+"/"+volume+"/"+name)
 }
 
-// GroupHandle is a group's.
 func GroupHandle(name string, id uint64) string {
 	return GroupPrefix + hash(strconv.FormatUint(id, 10)+"/"+name)
 }
@@ -38,13 +35,11 @@ func hash(text string) string {
 
 func compare(a, b string) int { return cmp.Compare(a, b) }
 
-// snapshot is a snapshot and the call that made it.
 type snapshot struct {
 	diskapi.Snapshot
 	id uint64
 }
 
-// Snapshots lists the snapshots by handle.
 func (s *State) Snapshots() []diskapi.Snapshot {
 	out := make([]diskapi.Snapshot, 0, len(s.snapshots))
 	for _, x := range s.snapshots {
@@ -62,7 +57,6 @@ func (s *State) Snapshot(handle string) (diskapi.Snapshot, bool) {
 	return x.Snapshot, true
 }
 
-// Unready lists the calls with unfinished copies of snapshots, in their order.
 func (s *State) Unready() []uint64 {
 	var ids []uint64
 	for _, x := range s.snapshots {
@@ -74,7 +68,6 @@ func (s *State) Unready() []uint64 {
 	return ids
 }
 
-// unready lists the handles of the snapshots of a call that are not ready.
 func (s *State) unready(id uint64) []string {
 	var handles []string
 	for handle, x := range s.snapshots {
@@ -112,7 +105,6 @@ func (s *State) createSnapshot(id uint64, r diskapi.Request) Decision {
 	return Decision{Do: Start, Effect: e, Begins: []diskapi.Entry{s.begins(id, diskapi.SnapshotVolume, r.Volume)}}
 }
 
-// createGroup makes snapshots of several volumes at one moment, or none.
 func (s *State) createGroup(id uint64, r diskapi.Request) Decision {
 	if r.Name == "" || len(r.Parts) == 0 {
 		return refuse(codes.InvalidArgument, "name or source volumes are missing: a group of snapshots is made under a name, of at least one volume")
@@ -143,7 +135,6 @@ func (s *State) createGroup(id uint64, r diskapi.Request) Decision {
 	return decision
 }
 
-// groupNamed finds a group by its name.
 func (s *State) groupNamed(name string) (handle string, parts []diskapi.Part, ok bool) {
 	for _, x := range s.snapshots {
 		if x.Group != "" && x.Name == name {
@@ -153,7 +144,6 @@ func (s *State) groupNamed(name string) (handle string, parts []diskapi.Part, ok
 	return "", nil, false
 }
 
-// group lists the members of a group, by handle.
 func (s *State) group(handle string) []diskapi.Part {
 	var parts []diskapi.Part
 	for _, x := range s.Snapshots() {
@@ -207,7 +197,6 @@ func (s *State) getGroup(r diskapi.Request) Decision {
 	return settled(e, "")
 }
 
-// copiedFrom says whether a disk is being made from a snapshot.
 func (s *State) copiedFrom(handle string) bool {
 	for _, p := range s.pending {
 		if p.call == diskapi.CreateVolume && p.snapshot == handle {
@@ -217,8 +206,7 @@ func (s *State) copiedFrom(handle string) bool {
 	return false
 }
 
-// source looks at the source of a disk's copy. The refusal counts if ok is false. begins are the notes
-// for the beginning.
+// The refusal counts if ok is false. begins are the notes for the beginning.
 func (s *State) source(id uint64, r diskapi.Request) (size int64, begins []diskapi.Entry, refusal Decision, ok bool) {
 	switch {
 	case r.Snapshot != "":
@@ -243,7 +231,7 @@ func (s *State) source(id uint64, r diskapi.Request) (size int64, begins []diska
 	return 0, nil, Decision{}, true
 }
 
-// Copied returns the number of the last write on a new disk, if the entry makes a copy.
+// Copied returns the last write on a new disk, if the entry makes a copy.
 func (s *State) Copied(e diskapi.Entry) (flushed uint64, copied bool) {
 	if e.Call != diskapi.CreateVolume {
 		return 0, false
@@ -257,7 +245,6 @@ func (s *State) Copied(e diskapi.Entry) (flushed uint64, copied bool) {
 	return 0, false
 }
 
-// keep adds a snapshot that was made.
 func (s *State) keep(e diskapi.Entry, handle, volume string, size int64) {
 	x := &snapshot{id: e.ID, Snapshot: diskapi.Snapshot{
 		Handle: handle, Name: e.Name, Volume: volume, SizeBytes: size, Group: e.Group, Created: e.Time, Ready: !e.Unready,
@@ -268,7 +255,6 @@ func (s *State) keep(e diskapi.Entry, handle, volume string, size int64) {
 	s.snapshots[handle] = x
 }
 
-// drop removes a snapshot, with its operations.
 func (s *State) drop(handle string) {
 	if x, ok := s.snapshots[handle]; ok {
 		if !x.Ready {

@@ -11,11 +11,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// State is the cloud. It is for serial use.
+// State is the cloud, for serial use.
 //
-// Invariant: pending holds only operations that were decided Start and are
-// neither applied nor cancelled. It is not part of the log: a killed service
-// forgets them, as if the cloud had dropped them.
+// Invariant: pending holds the operations with the decision Start that are neither applied nor cancelled.
+// It is not in the log: a killed service forgets them, as if the cloud had dropped them.
 type State struct {
 	lenient  bool
 	slots    int
@@ -24,7 +23,7 @@ type State struct {
 	nodes    map[string]*diskapi.Node
 	attached map[string]int // node -> attached and being attached
 	pending  map[key]pending
-	cut      []netip.Prefix // clients that are refused, in the order of the requests
+	cut      []netip.Prefix // refused clients, in the order of the requests
 
 	attachFor, detachFor []diskapi.Operation
 	background           bool
@@ -37,36 +36,27 @@ type disk struct {
 	at map[string]diskapi.Attachment // by node
 }
 
-// key names the object of an exclusive operation: a disk at a node, a disk (node empty), or the name of
-// a new disk.
+// key names an exclusive operation's object: a disk at a node, a disk (node empty), or a new disk's name.
 type key struct{ volume, node, name string }
 
 type pending struct {
-	id   uint64
-	call diskapi.Call
-	mode string // access mode, of a publish
-	// snapshot is a disk's source.
+	id       uint64
+	call     diskapi.Call
+	mode     string // access mode, of a publish
 	snapshot string
 }
 
-// Config sets up a cloud.
 type Config struct {
-	// Slots is how many disks an instance can have attached unless it says
-	// otherwise itself.
 	Slots int
-	// Lenient attaches exclusive disks twice and fills nodes past their limit
-	// instead of refusing, so that nothing but the judge is in the way.
+	// Lenient attaches exclusive disks twice and exceeds limits, so that only the judge is in the way.
 	Lenient bool
-	// AttachFor are operations that are refused unless the volume is attached to a running node, and
-	// that fail when it is detached in the middle. DetachFor are operations that are refused unless it
-	// is attached nowhere; until they are over, attaching it is refused.
+	// AttachFor operations need a volume attached to a running node, and fail when it is detached in the
+	// middle. DetachFor operations need a detached volume, and refuse attaches until they are over.
 	AttachFor, DetachFor []diskapi.Operation
-	// Background has the cloud answer CreateSnapshot at once, with a snapshot that is not ready,
-	// and copy then.
+	// Background answers CreateSnapshot at once, with a snapshot that is not ready, and then copies.
 	Background bool
 }
 
-// New returns an empty cloud.
 func New(c Config) *State {
 	return &State{
 		lenient: c.Lenient, slots: c.Slots,
@@ -78,7 +68,6 @@ func New(c Config) *State {
 	}
 }
 
-// Disks lists the disks by handle, each with its attachments by node.
 func (s *State) Disks() []diskapi.Disk {
 	out := make([]diskapi.Disk, 0, len(s.disks))
 	for _, d := range s.disks {
@@ -104,7 +93,6 @@ func (d *disk) view() diskapi.Disk {
 	return v
 }
 
-// Nodes lists the instances by ID.
 func (s *State) Nodes() []diskapi.Node {
 	out := make([]diskapi.Node, 0, len(s.nodes))
 	for _, id := range slices.Sorted(maps.Keys(s.nodes)) {
@@ -114,7 +102,6 @@ func (s *State) Nodes() []diskapi.Node {
 	return out
 }
 
-// Node returns one instance.
 func (s *State) Node(id string) (diskapi.Node, bool) {
 	n, ok := s.nodes[id]
 	if !ok {
@@ -125,10 +112,9 @@ func (s *State) Node(id string) (diskapi.Node, bool) {
 	return view, true
 }
 
-// InFlight counts the operations that were started and not finished.
 func (s *State) InFlight() int { return len(s.pending) }
 
-// Attachments counts the disks that are attached, each once per node.
+// Attachments counts a disk once per node.
 func (s *State) Attachments() int {
 	n := 0
 	for _, d := range s.disks {

@@ -4,9 +4,8 @@ package cloud
 
 import "fmt"
 
-// RefuseWrite returns why a write of a node to a volume is refused, or nothing if it is
-// carried out: the disk is attached there, the machine runs, and the storage lets it in. A
-// lenient cloud, which attaches a disk to two nodes, takes the writes of both.
+// RefuseWrite returns why a write is refused; empty if it is carried out: the disk is attached, the machine
+// runs, and the storage lets it in. A lenient cloud takes the writes of two nodes.
 func (s *State) RefuseWrite(volume, node string) string {
 	d, ok := s.disks[volume]
 	if !ok {

@@ -10,7 +10,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ControllerPublishVolume attaches a disk to a node.
 func (d *Driver) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	switch {
 	case r.GetVolumeId() == "":
@@ -33,8 +32,7 @@ func (d *Driver) ControllerPublishVolume(ctx context.Context, r *csi.ControllerP
 	return &csi.ControllerPublishVolumeResponse{PublishContext: a.Context}, nil
 }
 
-// ControllerUnpublishVolume detaches a disk from a node, or, without one, from every node that has it,
-// one by one.
+// ControllerUnpublishVolume without a node detaches from every node, one by one.
 func (d *Driver) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" {
 		return nil, missing("volume_id")

@@ -12,8 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ControllerExpandVolume makes a disk larger. The node has to enlarge the file system on it; a
-// raw block device shows its size by itself.
 func (d *Driver) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	size := r.GetCapacityRange().GetRequiredBytes()
 	switch {

@@ -10,19 +10,16 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// FenceClusterNetwork has the storage refuse the clients at some addresses.
 func (d *Driver) FenceClusterNetwork(ctx context.Context, r *fence.FenceClusterNetworkRequest) (*fence.FenceClusterNetworkResponse, error) {
 	_, err := d.ask(ctx, diskapi.Request{Call: diskapi.FenceNetwork, Args: diskapi.Args{CIDRs: texts(r.GetCidrs())}})
 	return &fence.FenceClusterNetworkResponse{}, err
 }
 
-// UnfenceClusterNetwork has it let them in again.
 func (d *Driver) UnfenceClusterNetwork(ctx context.Context, r *fence.UnfenceClusterNetworkRequest) (*fence.UnfenceClusterNetworkResponse, error) {
 	_, err := d.ask(ctx, diskapi.Request{Call: diskapi.UnfenceNetwork, Args: diskapi.Args{CIDRs: texts(r.GetCidrs())}})
 	return &fence.UnfenceClusterNetworkResponse{}, err
 }
 
-// ListClusterFence lists whom it refuses.
 func (d *Driver) ListClusterFence(context.Context, *fence.ListClusterFenceRequest) (*fence.ListClusterFenceResponse, error) {
 	out := &fence.ListClusterFenceResponse{}
 	for _, text := range d.backend.CutOff() {

@@ -12,7 +12,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// GroupControllerGetCapabilities says that the driver makes snapshots of several disks at once.
 func (d *Driver) GroupControllerGetCapabilities(context.Context, *csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
 	return &csi.GroupControllerGetCapabilitiesResponse{Capabilities: []*csi.GroupControllerServiceCapability{{
 		Type: &csi.GroupControllerServiceCapability_Rpc{Rpc: &csi.GroupControllerServiceCapability_RPC{
@@ -21,7 +20,6 @@ func (d *Driver) GroupControllerGetCapabilities(context.Context, *csi.GroupContr
 	}}}, nil
 }
 
-// CreateVolumeGroupSnapshot makes snapshots of several disks at one moment, or of none.
 func (d *Driver) CreateVolumeGroupSnapshot(ctx context.Context, r *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
 	if r.GetName() == "" {
 		return nil, missing("name")
@@ -42,7 +40,6 @@ func (d *Driver) CreateVolumeGroupSnapshot(ctx context.Context, r *csi.CreateVol
 	return &csi.CreateVolumeGroupSnapshotResponse{GroupSnapshot: group(a)}, nil
 }
 
-// DeleteVolumeGroupSnapshot deletes all snapshots of a group; a missing group is a success.
 func (d *Driver) DeleteVolumeGroupSnapshot(ctx context.Context, r *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
 	if r.GetGroupSnapshotId() == "" {
 		return nil, missing("group_snapshot_id")
@@ -69,7 +66,6 @@ func (d *Driver) GetVolumeGroupSnapshot(ctx context.Context, r *csi.GetVolumeGro
 	return &csi.GetVolumeGroupSnapshotResponse{GroupSnapshot: group(a)}, nil
 }
 
-// group is the group of an answer, which is ready when each of its snapshots is.
 func group(a diskapi.Answer) *csi.VolumeGroupSnapshot {
 	out := &csi.VolumeGroupSnapshot{
 		GroupSnapshotId: a.Group,

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ControllerGetVolumeHealth returns a disk's faults, none for a healthy one.
 func (d *Driver) ControllerGetVolumeHealth(ctx context.Context, r *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
 	if !d.config.VolumeHealth {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer GET_VOLUME_HEALTH")
@@ -32,8 +31,6 @@ func (d *Driver) ControllerGetVolumeHealth(ctx context.Context, r *csi.Controlle
 	return nil, status.Errorf(codes.NotFound, "volume %q was deleted meanwhile", r.GetVolumeId())
 }
 
-// ControllerListVolumeHealth lists the disks with faults, by handle. The token for the next page is the
-// last handle of this one.
 func (d *Driver) ControllerListVolumeHealth(ctx context.Context, r *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
 	if !d.config.VolumeHealth {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer LIST_VOLUME_HEALTH")

@@ -17,8 +17,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// CreateSnapshot makes a snapshot of a disk, or finds it by its name. A snapshot that is not ready to
-// use is asked for again until it is.
+// A snapshot that is not ready is requested again until it is.
 func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	switch {
 	case !d.config.Snapshots:
@@ -35,7 +34,6 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	return &csi.CreateSnapshotResponse{Snapshot: snapshot(a.Snapshots[0])}, nil
 }
 
-// DeleteSnapshot deletes a snapshot; a missing one is a success.
 func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	if !d.config.Snapshots {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer CREATE_DELETE_SNAPSHOT")
@@ -52,8 +50,6 @@ func (d *Driver) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotReques
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// ListSnapshots lists snapshots by handle, all of them or those of a handle or a disk. The
-// token for the next page is the last handle of this one.
 func (d *Driver) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	if !d.config.Snapshots {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer LIST_SNAPSHOTS")

@@ -16,7 +16,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// CreateVolume makes a disk, or finds it by its name.
 func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if r.GetName() == "" {
 		return nil, missing("name")
@@ -45,7 +44,6 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
-// zones lists the zones that a new disk may be in, the preferred first.
 func (d *Driver) zones(r *csi.TopologyRequirement) ([]string, error) {
 	if !d.config.Zones {
 		return nil, nil
@@ -63,7 +61,6 @@ func (d *Driver) zones(r *csi.TopologyRequirement) ([]string, error) {
 	return zones, nil
 }
 
-// contents is what a new disk is a copy of, if the driver can copy that.
 func (d *Driver) contents(from *csi.VolumeContentSource) (diskapi.Operated, error) {
 	snapshot, source := from.GetSnapshot().GetSnapshotId(), from.GetVolume().GetVolumeId()
 	switch {
@@ -77,7 +74,6 @@ func (d *Driver) contents(from *csi.VolumeContentSource) (diskapi.Operated, erro
 	return diskapi.Operated{}, status.Error(codes.InvalidArgument, "volume_content_source: this driver can't make a volume from it")
 }
 
-// DeleteVolume deletes a disk; a missing one is a success.
 func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	if r.GetVolumeId() == "" {
 		return nil, missing("volume_id")
@@ -88,7 +84,6 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// ValidateVolumeCapabilities confirms every capability of a disk that exists.
 func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if r.GetVolumeId() == "" {
 		return nil, missing("volume_id")
@@ -104,8 +99,7 @@ func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, r *csi.Validate
 	}}, nil
 }
 
-// ListVolumes lists disks by handle, with the nodes they are attached to. The
-// token for the next page is the last handle of this one.
+// The token for the next page is the last handle of this page.
 func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	if !d.config.ListVolumes {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer LIST_VOLUMES")
@@ -127,7 +121,6 @@ func (d *Driver) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*c
 	return out, nil
 }
 
-// pageAsked returns an error unless a request asks for a page that there can be.
 func pageAsked(r interface {
 	GetMaxEntries() int32
 	GetStartingToken() string
@@ -141,8 +134,7 @@ func pageAsked(r interface {
 	return nil
 }
 
-// page returns at most limit disks (0: all) with a handle larger than after, and the token for the next
-// page.
+// page returns at most limit disks (0: all) with a larger handle than after, and the next token.
 func page(disks []diskapi.Disk, after string, limit int) (part []diskapi.Disk, next string) {
 	disks = disks[sort.Search(len(disks), func(i int) bool { return disks[i].Volume > after }):]
 	if limit == 0 || len(disks) <= limit {
@@ -151,7 +143,6 @@ func page(disks []diskapi.Disk, after string, limit int) (part []diskapi.Disk, n
 	return disks[:limit], disks[limit-1].Volume
 }
 
-// ControllerGetVolume returns one disk.
 func (d *Driver) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if !d.config.GetVolume {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer GET_VOLUME")

@@ -12,46 +12,35 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// maxSocketPath is the longest path that a unix socket can have on Linux, in bytes.
+// maxSocketPath is Linux's limit for a unix socket's path, in bytes.
 const maxSocketPath = 107
 
-// MountTable is the file, in the plugin's folder, with the node's mounts in mountinfo's form.
+// MountTable is the file in the plugin's folder with the node's mounts, in mountinfo's form.
 const MountTable = "mountinfo"
 
-// Config sets up a Plugin.
 type Config struct {
-	// Driver is the CSI driver's name.
 	Driver string
-	// NodeName is the Kubernetes node's name, or the machine's where another one had that
-	// name before. The node's CSI ID is diskapi.NodeID of it.
+	// NodeName is the Kubernetes node's name, or the machine's if another machine had that name before. The
+	// CSI ID is its diskapi.NodeID.
 	NodeName string
-	// MaxVolumes is how many volumes the node can attach, told to the service
-	// when the node announces itself for the first time; 0 leaves it to the
-	// service's default. Later changes are made at the service.
-	MaxVolumes int
-	// Zone is where the node is; empty if the driver has no zones.
-	Zone string
-	// KubeletRoot is the kubelet's root folder.
+	// MaxVolumes counts when the node announces itself for the first time; 0: the service's default. Later
+	// changes are made at the service.
+	MaxVolumes  int
+	Zone        string
 	KubeletRoot string
-	// ServiceURL is the address of the disk service's admin API.
-	ServiceURL string
-	// Disks is the folder of real disks, of package block; empty if disks are simulated. The
-	// plugin mounts them, which needs root.
+	ServiceURL  string
+	// Disks is the folder of real disks, of package block; empty: simulated. Mounts need root.
 	Disks string
-	// Block lets block volumes be staged; see the package documentation for
-	// why they are refused otherwise.
+	// Block lets block volumes be staged; see the package documentation.
 	Block bool
-	// Services are the driver's. With Expansion the plugin makes file systems as large as their
-	// disks.
 	diskapi.Services
-	// WriteTicks is when pods write to their volumes, besides at once when one is published; every
-	// second if nil. The received function is called once the writes are made.
+	// WriteTicks is when pods write, besides at once after a publish; nil: every second. The received
+	// function is called after the writes.
 	WriteTicks <-chan func()
 	// Logger takes what the kubelet can't be told; slog.Default() if nil.
 	Logger *slog.Logger
 }
 
-// Validate returns an error that says which field is wrong.
 func (c Config) Validate() error {
 	var errs []error
 	for field, value := range map[string]string{

@@ -78,8 +78,6 @@ func TestStagedFile(t *testing.T) {
 	}
 }
 
-// TestWritable: a volume is written to while some pod has it for writing and it is staged, and
-// the last such target is known.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStaged(filepath.Join(dir, "staged.json"), filepath.Join(dir, MountTable))

@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// GetFenceClients returns the addresses of this node for the storage. It is the one call of csi-addons'
-// FenceController that the node part of a driver answers.
+// This is the one FenceController call that the node part of a driver answers.
 func (p *Plugin) GetFenceClients(ctx context.Context, _ *fence.GetFenceClientsRequest) (*fence.GetFenceClientsResponse, error) {
 	n, err := p.service.Node(ctx, p.config.nodeID())
 	if err != nil {

@@ -11,25 +11,20 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// GetPluginInfo names the driver.
 func (p *Plugin) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	return &csi.GetPluginInfoResponse{Name: p.config.Driver, VendorVersion: diskapi.DriverVersion}, nil
 }
 
-// GetPluginCapabilities says which services the driver has. The controller's services answer at
-// another socket.
 func (p *Plugin) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	services := p.config.Services
 	services.Zones = p.config.Zone != ""
 	return services.Capabilities(), nil
 }
 
-// Probe says that the plugin is ready.
 func (p *Plugin) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 
-// NodeGetCapabilities lists what the node part can do.
 func (p *Plugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	out := &csi.NodeGetCapabilitiesResponse{}
 	rpcs := []csi.NodeServiceCapability_RPC_Type{
@@ -47,8 +42,6 @@ func (p *Plugin) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return out, nil
 }
 
-// NodeGetInfo announces the node to the service and answers with the slots that
-// the service has for it.
 func (p *Plugin) NodeGetInfo(ctx context.Context, _ *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	a, err := p.ask(ctx, diskapi.Request{
 		Call: diskapi.NodeGetInfo,

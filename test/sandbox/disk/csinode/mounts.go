@@ -18,11 +18,10 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/block"
 )
 
-// defaultFS is the file system of a volume that names none, as external-provisioner has it.
+// defaultFS is external-provisioner's default.
 const defaultFS = "ext4"
 
-// mounts carries the calls out at the machine, where disks are real. A call may be repeated. It is
-// safe for parallel use.
+// mounts carries calls out for real disks. A call may be repeated. It is safe for parallel use.
 type mounts struct {
 	mounter *mount.SafeFormatAndMount
 	folder  string            // of the disks
@@ -37,13 +36,11 @@ func newMounts(c Config) *mounts {
 	}
 }
 
-// lock keeps others from a volume until the returned function is called.
 func (m *mounts) lock(volume string) (unlock func()) {
 	m.busy.LockKey(volume)
 	return func() { _ = m.busy.UnlockKey(volume) } // its error is for implementations that may not have the key
 }
 
-// device is the device that the node has for a volume.
 func (m *mounts) device(volume string) (string, error) {
 	path, err := os.Readlink(block.Device(m.folder, m.node, volume))
 	if err != nil {
@@ -52,8 +49,8 @@ func (m *mounts) device(volume string) (string, error) {
 	return path, nil
 }
 
-// stage mounts a volume's file system, which is made on a disk that has none, and grows on a disk that is
-// larger, such as one from a snapshot of a smaller one. For a block volume it only looks for the device.
+// stage makes a missing file system, and grows it on a larger disk, such as a copy of a smaller snapshot.
+// For a block volume it only looks for the device.
 func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
 	defer m.lock(r.GetVolumeId())()
 	device, err := m.device(r.GetVolumeId())
@@ -87,8 +84,7 @@ func (m *mounts) stage(r *csi.NodeStageVolumeRequest) error {
 	return err
 }
 
-// growUnmounted makes an ext4 as large as its device before it is mounted: while it is mounted that takes a
-// capability that root in a container often lacks, CAP_SYS_RESOURCE.
+// A mounted ext4 grows only with CAP_SYS_RESOURCE, which root in a container often lacks.
 func (m *mounts) growUnmounted(device string) error {
 	kind, err := m.mounter.GetDiskFormat(device)
 	if err != nil || kind != "ext4" {
@@ -97,7 +93,7 @@ func (m *mounts) growUnmounted(device string) error {
 	if _, err := mount.NewResizeFs(m.mounter.Exec).Resize(device, ""); err == nil {
 		return nil
 	}
-	// It has to be checked first if it was mounted since the last check.
+	// It needs a check if it was mounted since the last check.
 	out, err := m.mounter.Exec.Command("e2fsck", "-f", "-p", device).CombinedOutput()
 	if code, ok := errors.AsType[exec.ExitError](err); err != nil && (!ok || code.ExitStatus() > 1) { // 1: it was mended
 		return fmt.Errorf("check of %s: %w: %s", device, err, out)
@@ -106,13 +102,11 @@ func (m *mounts) growUnmounted(device string) error {
 	return err
 }
 
-// unstage unmounts a volume's file system.
 func (m *mounts) unstage(volume, path string) error {
 	defer m.lock(volume)()
 	return m.unmount(path)
 }
 
-// publish binds the staged file system, or the device, to a pod's path.
 func (m *mounts) publish(r *csi.NodePublishVolumeRequest) error {
 	defer m.lock(r.GetVolumeId())()
 	source, target := r.GetStagingTargetPath(), r.GetTargetPath()
@@ -134,14 +128,12 @@ func (m *mounts) publish(r *csi.NodePublishVolumeRequest) error {
 	return m.mounter.Mount(source, target, "", options)
 }
 
-// unpublish undoes publish, but for the target itself.
 func (m *mounts) unpublish(volume, target string) error {
 	defer m.lock(volume)()
 	return m.unmount(target)
 }
 
-// expand makes the file system that is mounted at a path as large as its device. There is nothing
-// to do for a block volume.
+// A block volume has nothing to expand.
 func (m *mounts) expand(volume, path string) error {
 	defer m.lock(volume)()
 	device, err := m.device(volume)
@@ -156,7 +148,7 @@ func (m *mounts) expand(volume, path string) error {
 	return err
 }
 
-// unmount unmounts all that is mounted at a path. It is no error if nothing is.
+// It is no error if nothing is mounted.
 func (m *mounts) unmount(path string) error {
 	for {
 		mounted, err := m.mounter.IsMountPoint(path)

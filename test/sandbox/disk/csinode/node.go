@@ -19,7 +19,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// NodeStageVolume notes the volume as staged, once the service agrees.
 func (p *Plugin) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	if err := required("volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return nil, err
@@ -55,7 +54,6 @@ func (p *Plugin) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	})
 }
 
-// NodeUnstageVolume forgets a staged volume, once the service agrees.
 func (p *Plugin) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	if err := required("volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return nil, err
@@ -80,7 +78,6 @@ func (p *Plugin) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolume
 	return &csi.NodeUnstageVolumeResponse{}, err
 }
 
-// NodePublishVolume makes the target, once the service agrees.
 func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if err := required("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return nil, err
@@ -118,14 +115,12 @@ func (p *Plugin) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 	})
 }
 
-// writes says whether a pod may write to its published volume.
 func writes(r *csi.NodePublishVolumeRequest) bool {
 	mode := r.GetVolumeCapability().GetAccessMode().GetMode()
 	return !r.GetReadonly() &&
 		mode != csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY && mode != csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 }
 
-// NodeUnpublishVolume removes the target, once the service agrees.
 func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := required("volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath()); err != nil {
 		return nil, err
@@ -161,8 +156,7 @@ func (p *Plugin) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	return &csi.NodeUnpublishVolumeResponse{}, err
 }
 
-// NodeExpandVolume makes the file system of a volume as large as its disk, once the service
-// agrees. The kubelet names a path of the volume that is mounted.
+// The kubelet names a mounted path of the volume.
 func (p *Plugin) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if !p.config.Expansion {
 		return nil, status.Error(codes.Unimplemented, "this driver does not offer EXPAND_VOLUME")
@@ -186,7 +180,6 @@ func (p *Plugin) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRe
 	})
 }
 
-// makeTarget makes a folder, or an empty file where a block device would be.
 func makeTarget(path string, block bool) error {
 	if !block {
 		return os.MkdirAll(path, 0o750)
@@ -198,8 +191,7 @@ func makeTarget(path string, block bool) error {
 	return f.Close()
 }
 
-// perform tells the service of a call at this node and, once that agrees, does the node's own part. A
-// fault that holds comes after all of it.
+// perform does the node's part after the service agrees. A fault that holds comes after all of it.
 func (p *Plugin) perform(ctx context.Context, r diskapi.Request, do func() error) error {
 	a, err := p.ask(ctx, r)
 	if err != nil {
@@ -218,8 +210,7 @@ func (p *Plugin) perform(ctx context.Context, r diskapi.Request, do func() error
 	return nil
 }
 
-// ask tells the service of a call at this node. A service that can't be reached
-// is Unavailable, which the kubelet takes as "may have happened".
+// A service that can't be reached is Unavailable: the kubelet takes that as "may have happened".
 func (p *Plugin) ask(ctx context.Context, r diskapi.Request) (diskapi.Answer, error) {
 	r.Node = p.config.nodeID()
 	a, err := p.service.Do(ctx, r)
@@ -229,8 +220,7 @@ func (p *Plugin) ask(ctx context.Context, r diskapi.Request) (diskapi.Answer, er
 	return a, a.Err()
 }
 
-// checkBoot compares the boot count once in the life of the process: a machine
-// that is switched off takes the process with it.
+// checkBoot compares the boot count once in a process: a machine that is switched off ends the process.
 func (p *Plugin) checkBoot(ctx context.Context) error {
 	p.bootMu.Lock()
 	defer p.bootMu.Unlock()
@@ -252,7 +242,6 @@ func (p *Plugin) checkBoot(ctx context.Context) error {
 	return nil
 }
 
-// required takes pairs of a field's name and its value.
 func required(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {

@@ -35,7 +35,6 @@ type Plugin struct {
 	bootSet bool // the service's boot count was compared
 }
 
-// New returns a plugin that has read its node's staged volumes.
 func New(c Config) (*Plugin, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("node plugin: %w", err)
@@ -55,8 +54,8 @@ func New(c Config) (*Plugin, error) {
 	return p, nil
 }
 
-// Run serves until ctx ends, which is no error, or a socket fails. The kubelet
-// finds the plugin by the registration socket, so that one comes last.
+// Run serves until ctx ends, which is no error, or a socket fails. The registration socket comes last: by
+// it the kubelet finds the plugin.
 func (p *Plugin) Run(ctx context.Context) error {
 	plugin, registry := grpc.NewServer(), grpc.NewServer()
 	csi.RegisterIdentityServer(plugin, p)
@@ -94,7 +93,6 @@ func (p *Plugin) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen replaces the socket that a killed process left behind.
 func listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("create the socket's folder: %w", err)

@@ -8,13 +8,11 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// registration tells the kubelet where the plugin listens.
 type registration struct {
 	registerapi.UnimplementedRegistrationServer
 	config Config
 }
 
-// GetInfo names the driver and its socket.
 func (r *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
 	return &registerapi.PluginInfo{
 		Type: registerapi.CSIPlugin, Name: r.config.Driver,
@@ -22,7 +20,7 @@ func (r *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*regi
 	}, nil
 }
 
-// NotifyRegistrationStatus logs the registration's outcome. The kubelet repeats a failed one.
+// The kubelet repeats a failed registration.
 func (r *registration) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if !s.GetPluginRegistered() {
 		r.config.logger().Error("kubelet refused the CSI driver", "driver", r.config.Driver, "node", r.config.NodeName, "reason", s.GetError())

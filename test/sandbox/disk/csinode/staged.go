@@ -15,17 +15,16 @@ import (
 	"sync"
 )
 
-// volume is a staged volume.
 type volume struct {
 	StagingPath string            `json:"stagingPath"`
 	Context     map[string]string `json:"context,omitempty"`
 }
 
-// staged has the staged and published volumes, kept in a file that stands for the machine's mounts.
-// Beside it is the same in the form of a mount table, for its readers. It is safe for parallel use.
+// staged has the staged and published volumes, in a file that stands for the machine's mounts. It is safe
+// for parallel use.
 //
-// Invariant: memory and file agree; a change that can't be written is not made. The
-// mount table follows: a process that is killed in between writes it when it is back.
+// Invariant: memory and file agree; a change that can't be written is not made. The mount table beside it
+// follows: after a kill the next process writes it.
 type staged struct {
 	path, mounts string
 
@@ -33,14 +32,10 @@ type staged struct {
 	table table
 }
 
-// table is what the file holds.
 type table struct {
-	// Boot is the service's count of the node's boots at this state.
 	Boot    int               `json:"boot"`
 	Volumes map[string]volume `json:"volumes"`
-	// Targets are the paths of published volumes, with the volume of each.
 	Targets map[string]string `json:"targets"`
-	// Writers are those of the targets that pods write to, with the access mode.
 	Writers map[string]string `json:"writers,omitempty"`
 }
 
@@ -89,7 +84,7 @@ func (s *staged) put(id string, v volume) error {
 	return s.change(func(t *table) { t.Volumes[id] = v })
 }
 
-// remove forgets a volume, which then gets no writes any more.
+// A removed volume gets no more writes.
 func (s *staged) remove(id string) error {
 	return s.change(func(t *table) {
 		delete(t.Volumes, id)
@@ -97,7 +92,6 @@ func (s *staged) remove(id string) error {
 	})
 }
 
-// publish notes a target. The mode is the access mode of a writing pod; it is empty for a reading one.
 func (s *staged) publish(target, id, mode string) error {
 	return s.change(func(t *table) {
 		t.Targets[target] = id
@@ -108,7 +102,6 @@ func (s *staged) publish(target, id, mode string) error {
 	})
 }
 
-// publishedBeside says whether a volume is published at another target than this.
 func (s *staged) publishedBeside(target, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +120,6 @@ func (s *staged) unpublish(target string) error {
 	})
 }
 
-// writable lists the volumes that pods write to, with their access modes.
 func (s *staged) writable() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +130,6 @@ func (s *staged) writable() map[string]string {
 	return out
 }
 
-// lastWriter says whether a target is the only one with a pod that writes to its volume.
 func (s *staged) lastWriter(target string) (volume string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +145,6 @@ func (s *staged) lastWriter(target string) (volume string, last bool) {
 	return volume, true
 }
 
-// boot is the state's boot.
 func (s *staged) boot() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +174,8 @@ func (s *staged) write(next table) error {
 	return replace(s.mounts, next.mountinfo())
 }
 
-// mountinfo is the table in the form of proc(5), as read on a machine with shared mounts: the root, and
-// a mount for every staging path and target.
+// mountinfo is in the form of proc(5), on a machine with shared mounts: the root, and each staging path and
+// target.
 func (t table) mountinfo() []byte {
 	var out bytes.Buffer
 	line := func(point, source string) {
@@ -201,10 +191,10 @@ func (t table) mountinfo() []byte {
 	return out.Bytes()
 }
 
-// escape writes the separators of fields and lines as the kernel does.
+// The kernel writes the separators so.
 var escape = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)
 
-// replace writes a file so that a reader sees the old or the new one.
+// A reader sees the old file or the new file.
 func replace(path string, data []byte) error {
 	tmp := path + ".new"
 	if err := os.WriteFile(tmp, data, 0o644); err != nil {

@@ -13,40 +13,34 @@ import (
 )
 
 const (
-	// writeEvery is how often a pod writes to each of its volumes.
 	writeEvery = time.Second
-	// writeTimeout bounds a request for writes. The service never holds one.
+	// The service never holds a request for writes.
 	writeTimeout = 5 * time.Second
 )
 
-// writers stand for the pods of the node: they write to every volume that is published for writing.
-// Each write is told to the pod before it is on the disk; the next one flushes it. There is always a
-// write in the machine's memory only, until the volume is unpublished.
+// writers stand for the node's pods: they write to every volume that is published for writing. A pod is
+// told of a write before it is on the disk, and the next write flushes it: the last write is only in the
+// machine's memory until the volume is unpublished.
 type writers struct {
 	plugin *Plugin
-	// wake has the next writes made at once.
-	wake chan struct{}
+	wake   chan struct{}
 
-	// mu is held while writes are under way: its holder knows that none are.
+	// The holder of mu knows that no writes are under way.
 	mu   sync.Mutex
 	open map[string]*writer // by volume
 }
 
-// writer is a volume that is written to.
 type writer struct {
 	diskapi.WriteMark
 	// refused: a write was refused, as an I/O error makes a file system read-only.
 	refused bool
-	// ending counts the calls under way that end the writer.
-	ending int
+	ending  int
 }
 
 func newWriters(p *Plugin) *writers {
 	return &writers{plugin: p, wake: make(chan struct{}, 1), open: map[string]*writer{}}
 }
 
-// run writes at every tick, and when it is woken, until ctx ends. Without ticks it writes every
-// second.
 func (w *writers) run(ctx context.Context, ticks <-chan func()) {
 	var second <-chan time.Time
 	if ticks == nil {
@@ -63,14 +57,13 @@ func (w *writers) run(ctx context.Context, ticks <-chan func()) {
 		case <-second:
 		case <-w.wake:
 		}
-		if began, _ := w.write(ctx); began { // what failed the next tick makes again
-			_, _ = w.write(ctx) // so that of every pod something is on the disk
+		if began, _ := w.write(ctx); began { // the next tick repeats a failed write
+			_, _ = w.write(ctx) // every pod then has something on the disk
 		}
 		written()
 	}
 }
 
-// soon has the volumes written to that are new.
 func (w *writers) soon() {
 	select {
 	case w.wake <- struct{}{}:
@@ -78,9 +71,8 @@ func (w *writers) soon() {
 	}
 }
 
-// write makes one write to each volume, all in one request. If the service does not answer,
-// it is open which of them were carried out, and they are made again. It returns whether a
-// write was the first one of its writer.
+// write makes a write to each volume, in one request. Without an answer it is open which writes were
+// carried out, and they are repeated. began: a writer made its first write.
 func (w *writers) write(ctx context.Context) (began bool, err error) {
 	if len(w.plugin.staged.writable()) == 0 {
 		return false, nil
@@ -110,8 +102,8 @@ func (w *writers) write(ctx context.Context) (began bool, err error) {
 	return began, nil
 }
 
-// resume finds out how far the writer of a volume has come under a former plugin: its writes are in the
-// machine's memory, and are flushed with the last unmount of any caller.
+// resume finds a former plugin's writes: they are in the machine's memory, and any caller's last unmount
+// flushes them.
 func (w *writers) resume(ctx context.Context, volume string) error {
 	w.mu.Lock()
 	known := w.writer(volume).Session != 0
@@ -123,7 +115,7 @@ func (w *writers) resume(ctx context.Context, volume string) error {
 	return err
 }
 
-// due lists the writes to make next. The caller holds mu.
+// The caller holds mu.
 func (w *writers) due() []diskapi.Write {
 	var writes []diskapi.Write
 	volumes := w.plugin.staged.writable()
@@ -141,9 +133,8 @@ func (w *writers) due() []diskapi.Write {
 	return writes
 }
 
-// end stops the writer of a volume, and returns the mark of the ending call's flush; nil if nothing was
-// written. The caller reports the call's outcome by ended: after a failure the writer goes on, since
-// its volume is still published.
+// end returns the mark of the ending call's flush; nil if nothing was written. The caller reports the
+// outcome by ended: after a failure the writer goes on, since its volume is still published.
 func (w *writers) end(volume string) (last *diskapi.WriteMark, ended func(err error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +155,7 @@ func (w *writers) end(volume string) (last *diskapi.WriteMark, ended func(err er
 	}
 }
 
-// writer is the writer of a volume; a new one has not written. The caller holds mu.
+// The caller holds mu.
 func (w *writers) writer(volume string) *writer {
 	v, ok := w.open[volume]
 	if !ok {

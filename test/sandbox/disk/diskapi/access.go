@@ -4,7 +4,7 @@ package diskapi
 
 import "net/netip"
 
-// Prefixes reads CIDRs, without their host bits; invalid ones are left out.
+// Prefixes reads CIDRs, without host bits and without invalid CIDRs.
 func Prefixes(cidrs []string) []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range cidrs {

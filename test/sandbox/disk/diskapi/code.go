@@ -19,11 +19,9 @@ func ParseCode(name string) (codes.Code, error) {
 	return codes.Unknown, fmt.Errorf("%q is no gRPC code: use a name such as Internal, Unavailable or ResourceExhausted", name)
 }
 
-// Ambiguous reports whether an answer with this code leaves open whether a
-// ControllerPublish took effect. An answer is unambiguous only when its code
-// says that the request was turned down before anything was done. CSI lets the
-// caller of any other failed publish choose between publishing again and
-// unpublishing; until then the volume may be at the node.
+// Ambiguous reports whether a ControllerPublish with this code may have taken effect: unless the code says
+// that it was turned down before anything was done. CSI then allows a new publish or an unpublish; until
+// then the volume may be at the node.
 func Ambiguous(code string) bool {
 	switch code {
 	case "InvalidArgument", "NotFound", "AlreadyExists", "PermissionDenied",
@@ -33,9 +31,9 @@ func Ambiguous(code string) bool {
 	return true
 }
 
-// Interrupted reports whether the kubelet takes a NodeStage or NodePublish with this code to be in
-// doubt, and undoes it later (k8s.io/kubernetes pkg/volume/csi/csi_client.go, isFinalError). After any
-// other error it takes nothing to have happened.
+// Interrupted reports whether the kubelet takes a NodeStage or NodePublish with this code to be in doubt,
+// and undoes it later (k8s.io/kubernetes pkg/volume/csi/csi_client.go, isFinalError). After other errors it
+// takes nothing to have happened.
 func Interrupted(code string) bool {
 	switch code {
 	case "Canceled", "DeadlineExceeded", "Unavailable", "ResourceExhausted", "Aborted":
@@ -44,7 +42,7 @@ func Interrupted(code string) bool {
 	return false
 }
 
-// Err is the gRPC error that the answer stands for; nil for success.
+// Err is nil for success.
 func (a Answer) Err() error {
 	code, err := ParseCode(a.Code)
 	if err != nil {

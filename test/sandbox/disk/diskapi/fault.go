@@ -10,58 +10,46 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Action says what a fault does to a call that it hits.
 type Action string
 
-// The actions. "Effect" is the change of the cloud's state.
+// "Effect" is the change of the cloud's state.
 const (
-	// Fail answers an error; no effect.
 	Fail Action = "fail"
-	// FailAfter lets the call take effect and then answers an error: a lie, after which the caller must
-	// expect the effect.
+	// FailAfter lets the call take effect and then answers an error.
 	FailAfter Action = "fail-after"
-	// Delay holds the call back before its effect, then goes on as usual.
-	Delay Action = "delay"
-	// Hang holds the call before its effect until the fault is cleared, and
-	// then goes on as usual. A caller that gives up first leaves no effect.
+	Delay     Action = "delay"
+	// Hang holds the call before its effect until the fault is cleared. A caller that gives up first leaves
+	// no effect.
 	Hang Action = "hang"
-	// HangAfter lets the call take effect and then holds the answer until the
-	// fault is cleared or the caller gives up.
+	// HangAfter lets the call take effect and holds the answer until the fault is cleared or the caller
+	// gives up.
 	HangAfter Action = "hang-after"
-	// HangDone lets a call of a node take effect, at the service and at the node, and then holds the
-	// answer as HangAfter does: the work is done on the node, and its kubelet does not know. The plugin
-	// notes that in the log (Held).
+	// HangDone lets a node's call take effect at the service and at the node, and then holds the answer as
+	// HangAfter does. The plugin notes that in the log (Held).
 	HangDone Action = "hang-done"
-	// Ignore answers success; no effect.
-	Ignore Action = "ignore"
+	Ignore   Action = "ignore"
 )
 
-// Fault makes calls go wrong. If several faults match a call, only the first has an effect.
+// If several faults match a call, only the first has an effect.
 type Fault struct {
-	// ID is given by the service when the fault is set.
-	ID string `json:"id,omitempty"`
-	// Calls are the calls it can hit; at least one.
+	ID    string `json:"id,omitempty"`
 	Calls []Call `json:"calls"`
-	// Volume and Node narrow it to a volume handle and a node ID. Empty is any.
-	Volume string `json:"volume,omitempty"`
-	Node   string `json:"node,omitempty"`
-	Action Action `json:"action"`
-	// Code is the gRPC code's name for Fail and FailAfter.
+	// Volume is a handle, Node a node ID; empty is any.
+	Volume  string `json:"volume,omitempty"`
+	Node    string `json:"node,omitempty"`
+	Action  Action `json:"action"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
-	// DelayMs is how long Delay holds a call, in milliseconds.
-	DelayMs int64 `json:"delayMs,omitempty"`
-	// Times is how many calls it hits before it is spent; 0 is until cleared.
+	DelayMs int64  `json:"delayMs,omitempty"`
+	// Times is the maximum of hits; 0: until cleared.
 	Times int `json:"times,omitempty"`
-	// Skip lets that many matching calls pass before the first hit.
+	// Skip matching calls pass before the first hit.
 	Skip int `json:"skip,omitempty"`
-	// Probability is the share of matching calls that it hits, in (0, 1];
-	// 0 means 1. Which calls are hit follows from Seed alone.
+	// Probability is the share of hit calls, in (0, 1]; 0 means 1. The hits follow from Seed alone.
 	Probability float64 `json:"probability,omitempty"`
 	Seed        uint64  `json:"seed,omitempty"`
 }
 
-// Validate returns an error with the wrong field and its permitted values.
 func (f Fault) Validate() error {
 	var errs []error
 	if len(f.Calls) == 0 {
@@ -111,18 +99,15 @@ func (f Fault) validateCounts() error {
 	return nil
 }
 
-// Matches reports whether the fault concerns the request, regardless of how
-// often it has hit already.
+// Matches ignores how often the fault has hit already.
 func (f Fault) Matches(call Call, volume, node string) bool {
 	return slices.Contains(f.Calls, call) &&
 		(f.Volume == "" || f.Volume == volume) &&
 		(f.Node == "" || f.Node == node)
 }
 
-// FaultStatus is a fault with its hits so far.
 type FaultStatus struct {
 	Fault
-	// Seen counts the matching calls, Hits the failed ones.
 	Seen int `json:"seen"`
 	Hits int `json:"hits"`
 }

@@ -13,13 +13,10 @@ type Filter struct {
 	Volume  string
 	Node    string
 	Outcome Outcome
-	// Code is a gRPC code's name.
-	Code string
-	// FaultID selects the calls that a fault hit.
+	Code    string
 	FaultID string
 }
 
-// Matches reports whether the filter selects the entry.
 func (f Filter) Matches(e Entry) bool {
 	return (f.Call == "" || f.Call == e.Call) &&
 		(f.Phase == "" || f.Phase == e.Phase) &&
@@ -30,7 +27,6 @@ func (f Filter) Matches(e Entry) bool {
 		(f.FaultID == "" || f.FaultID == e.FaultID)
 }
 
-// Values writes the filter as query parameters.
 func (f Filter) Values() url.Values {
 	v := url.Values{}
 	for key, value := range map[string]string{
@@ -44,7 +40,6 @@ func (f Filter) Values() url.Values {
 	return v
 }
 
-// FilterFrom is the inverse of Values.
 func FilterFrom(v url.Values) Filter {
 	return Filter{
 		Call: Call(v.Get("call")), Phase: Phase(v.Get("phase")),

@@ -13,17 +13,12 @@ import (
 // want the volume attached for it, or attached nowhere.
 type Operation string
 
-// The operations.
 const (
-	// SnapshotVolume makes a snapshot of a volume, alone or with others.
 	SnapshotVolume Operation = "snapshot"
-	// CloneVolume makes a new volume that is a copy of another one.
-	CloneVolume Operation = "clone"
-	// ExpandVolume makes a volume larger.
-	ExpandVolume Operation = "expansion"
+	CloneVolume    Operation = "clone"
+	ExpandVolume   Operation = "expansion"
 )
 
-// Operations lists them all.
 func Operations() []Operation { return []Operation{SnapshotVolume, CloneVolume, ExpandVolume} }
 
 // ParseOperations reads a list such as "snapshot,clone"; empty is none.
@@ -42,7 +37,6 @@ func ParseOperations(text string) ([]Operation, error) {
 	return list, nil
 }
 
-// The CSI calls of operations.
 const (
 	CreateSnapshot      Call = "CreateSnapshot"
 	DeleteSnapshot      Call = "DeleteSnapshot"
@@ -54,54 +48,40 @@ const (
 	NodeExpand          Call = "NodeExpandVolume"
 )
 
-// The service's notes about operations, always in phase Noted. The entry's ID is the ID of the call
-// that asked for the operation.
+// The service's notes about operations. The ID is that of the operation's call.
 const (
-	// WorkBegan: the storage has begun an operation on a volume. A copy has all writes flushed until
-	// then; the entry's Write has the number.
+	// WorkBegan: an operation has begun on a volume. A copy has all writes flushed until then, by the
+	// number in Write.
 	WorkBegan Call = "WorkBegan"
-	// WorkTorn: it came to nothing, since the volume was detached in the middle.
-	WorkTorn Call = "WorkTorn"
+	WorkTorn  Call = "WorkTorn"
 	// SnapshotReady: the copy behind a snapshot that was answered before is complete.
 	SnapshotReady Call = "SnapshotReady"
 )
 
-// Part is a snapshot of a group.
 type Part struct {
-	// Volume is the volume that it is made of.
 	Volume string `json:"volume"`
-	// Handle is the snapshot's.
 	Handle string `json:"handle,omitempty"`
 }
 
-// Operated is what the calls of operations carry besides volume and name.
 type Operated struct {
-	// Operation is for WorkBegan and WorkTorn.
-	Operation Operation `json:"operation,omitempty"`
-	// WhileAttached says that it needs its volume attached until it is over.
-	WhileAttached bool `json:"whileAttached,omitempty"`
-	// Source is the handle of the volume that a disk is a copy of.
-	Source string `json:"source,omitempty"`
-	// Snapshot is the handle of a snapshot: to make or delete, or a disk's source.
-	Snapshot string `json:"snapshot,omitempty"`
-	// Group is the handle of a group of snapshots, and Parts are its members.
-	Group string `json:"group,omitempty"`
-	Parts []Part `json:"parts,omitempty"`
-	// Unready says that a snapshot can't be used yet.
-	Unready bool `json:"unready,omitempty"`
+	Operation     Operation `json:"operation,omitempty"`
+	WhileAttached bool      `json:"whileAttached,omitempty"`
+	Source        string    `json:"source,omitempty"`
+	Snapshot      string    `json:"snapshot,omitempty"`
+	Group         string    `json:"group,omitempty"`
+	Parts         []Part    `json:"parts,omitempty"`
+	Unready       bool      `json:"unready,omitempty"`
 }
 
-// Snapshot is a snapshot as the storage has it. It needs neither its volume nor its group.
+// Snapshot needs neither its volume nor its group.
 type Snapshot struct {
-	Handle string `json:"handle"`
-	Name   string `json:"name"`
-	// Volume is the volume that it was made of; that one may be gone.
-	Volume    string `json:"volume"`
-	SizeBytes int64  `json:"sizeBytes"`
-	// Group is the handle of its group; empty if it was made alone.
-	Group   string    `json:"group,omitempty"`
-	Created time.Time `json:"created"`
-	Ready   bool      `json:"ready"`
-	// Flushed is the number of the last write that it has: see WriteMark.
+	Handle    string    `json:"handle"`
+	Name      string    `json:"name"`
+	Volume    string    `json:"volume"`
+	SizeBytes int64     `json:"sizeBytes"`
+	Group     string    `json:"group,omitempty"`
+	Created   time.Time `json:"created"`
+	Ready     bool      `json:"ready"`
+	// Flushed is the number of the snapshot's last write: see WriteMark.
 	Flushed uint64 `json:"flushed,omitempty"`
 }

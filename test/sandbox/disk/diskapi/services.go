@@ -4,23 +4,19 @@ package diskapi
 
 import "github.com/container-storage-interface/spec/lib/go/csi"
 
-// Services are the optional services that a driver offers. By CSI each part of a driver names the services
-// of the whole driver.
+// Services are optional services of a driver. By CSI each part of a driver names the services of the whole
+// driver.
 type Services struct {
-	// GroupSnapshots offers CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT.
 	GroupSnapshots bool
-	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for volumes that are attached nowhere, so
-	// that the driver reports offline expansion.
+	// Expansion offers EXPAND_VOLUME; with ExpandOffline only for detached volumes.
 	Expansion, ExpandOffline bool
-	// Zones offers VOLUME_ACCESSIBILITY_CONSTRAINTS: each node is in a zone, and a disk may be in one,
-	// too.
-	Zones bool
+	Zones                    bool
 }
 
-// ZoneKey is the key of the driver's topology: a node has a label of this name.
+// ZoneKey is the driver's topology key and a label of each node.
 const ZoneKey = "topology.disk.moorage.dev/zone"
 
-// Topology is a zone by the CSI; nil if it is empty.
+// Topology is nil without a zone.
 func Topology(zone string) *csi.Topology {
 	if zone == "" {
 		return nil
@@ -28,7 +24,6 @@ func Topology(zone string) *csi.Topology {
 	return &csi.Topology{Segments: map[string]string{ZoneKey: zone}}
 }
 
-// Capabilities is the answer of GetPluginCapabilities.
 func (s Services) Capabilities() *csi.GetPluginCapabilitiesResponse {
 	out := &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{service(csi.PluginCapability_Service_CONTROLLER_SERVICE)}}
 	if s.GroupSnapshots {

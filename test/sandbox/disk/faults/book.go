@@ -9,18 +9,16 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Book holds the faults that are set, in the order they were set. It is for
-// serial use. The zero value is empty and ready.
+// Book holds the faults, in the order they were set. It is for serial use. The zero value is ready.
 type Book struct {
 	faults []*diskapi.FaultStatus
 }
 
-// Set adds a fault. Its ID must be set and new.
 func (b *Book) Set(f diskapi.Fault) {
 	b.faults = append(b.faults, &diskapi.FaultStatus{Fault: f})
 }
 
-// Clear removes the fault with this ID, or every fault if the ID is empty, and returns the removed IDs.
+// Clear removes the fault with this ID, or all if it is empty.
 func (b *Book) Clear(id string) (cleared []string) {
 	b.faults = slices.DeleteFunc(b.faults, func(f *diskapi.FaultStatus) bool {
 		gone := id == "" || f.ID == id
@@ -32,7 +30,6 @@ func (b *Book) Clear(id string) (cleared []string) {
 	return cleared
 }
 
-// List returns the faults that are set, spent ones included.
 func (b *Book) List() []diskapi.FaultStatus {
 	out := make([]diskapi.FaultStatus, 0, len(b.faults))
 	for _, f := range b.faults {
@@ -41,9 +38,8 @@ func (b *Book) List() []diskapi.FaultStatus {
 	return out
 }
 
-// Hit counts a call that arrived and returns the fault that hits it, if any.
-// The first fault that matches and is not spent decides, whether it hits or
-// lets the call pass.
+// Hit counts a call and returns its fault. The first unspent match decides, whether it hits or lets the
+// call pass.
 func (b *Book) Hit(call diskapi.Call, volume, node string) (diskapi.Fault, bool) {
 	for _, f := range b.faults {
 		if !f.Matches(call, volume, node) || spent(f) {
@@ -61,8 +57,7 @@ func (b *Book) Hit(call diskapi.Call, volume, node string) (diskapi.Fault, bool)
 
 func spent(f *diskapi.FaultStatus) bool { return f.Times > 0 && f.Hits >= f.Times }
 
-// draw decides by the seed and the number of the call alone, so that it needs
-// no state of its own.
+// draw needs no state: the seed and the number of the call decide.
 func draw(f *diskapi.FaultStatus) bool {
 	if f.Probability == 0 || f.Probability == 1 {
 		return true

@@ -16,7 +16,6 @@ func attachFault(id string, edit func(*diskapi.Fault)) diskapi.Fault {
 	return f
 }
 
-// hits plays n attaches of volume v at node a and writes x for a hit.
 func hits(b *Book, n int) string {
 	out := ""
 	for range n {
@@ -53,8 +52,7 @@ func TestTimesAndSkip(t *testing.T) {
 	}
 }
 
-// TestFirstFaultDecides: a later fault has its turn when the first is spent or
-// cleared.
+// A later fault has its turn when the first is spent or cleared.
 func TestFirstFaultDecides(t *testing.T) {
 	var b Book
 	b.Set(attachFault("first", func(f *diskapi.Fault) { f.Times = 1 }))
@@ -72,8 +70,6 @@ func TestFirstFaultDecides(t *testing.T) {
 	}
 }
 
-// TestPropertySeedDecides: the same seed hits the same calls, and the share of
-// hits follows the probability.
 func TestPropertySeedDecides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")

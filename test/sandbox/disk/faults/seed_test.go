@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestMain gives random properties a stated seed, as package proptest does,
-// which nothing here imports: what has passed passes again.
+// Random properties have a stated seed, as package proptest does; nothing here imports that.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == "0" && os.Getenv("PROPTEST_SEEDS") != "fresh" {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journal keeps the disk service's log in an append-only file, one JSON
-// entry a line, so that the "cloud" outlives its process.
-//
-// It reads and writes one file, which it locks against a second process. It
-// decides nothing: numbering and meaning are the service's. Each entry is one
-// write(2) and is not synced: a killed process loses nothing, a machine that
-// loses power may.
+// Package journal keeps the disk service's log in an append-only file, one JSON entry a line, so that the
+// "cloud" outlives its process. It locks the file. Each entry is one write(2) and is not synced: a killed
+// process loses nothing, a machine that loses power may.
 package journal

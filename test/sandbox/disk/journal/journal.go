@@ -15,14 +15,13 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Journal is an open journal file. It is for serial use.
+// Journal is for serial use.
 type Journal struct {
 	file *os.File
 }
 
-// Open opens or creates the journal file in dir, locks it, and returns its
-// entries in order. A last line that was cut off by a crash is dropped; any
-// other damage is an error.
+// Open locks the journal file in dir, and returns its entries in order. A last line that a crash cut off is
+// dropped; any other damage is an error.
 func Open(dir string) (*Journal, []diskapi.Entry, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, nil, fmt.Errorf("create the state folder: %w", err)
@@ -60,7 +59,7 @@ func load(f *os.File) ([]diskapi.Entry, error) {
 	return entries, nil
 }
 
-// parse returns the entries and the length of the whole lines they came from.
+// whole is the length of the whole lines.
 func parse(data []byte) (entries []diskapi.Entry, whole int, err error) {
 	for line := 1; ; line++ {
 		end := bytes.IndexByte(data[whole:], '\n')
@@ -79,7 +78,6 @@ func parse(data []byte) (entries []diskapi.Entry, whole int, err error) {
 	}
 }
 
-// Append writes one entry.
 func (j *Journal) Append(e diskapi.Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -91,5 +89,4 @@ func (j *Journal) Append(e diskapi.Entry) error {
 	return nil
 }
 
-// Close closes the file and releases its lock.
 func (j *Journal) Close() error { return j.file.Close() }

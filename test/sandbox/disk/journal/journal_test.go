@@ -48,8 +48,7 @@ func TestEntriesComeBack(t *testing.T) {
 	}
 }
 
-// TestCutOffLine: what a crash left of the last line is dropped, and the next
-// entry takes its place.
+// The rest of a cut-off line is dropped, and the next entry takes its place.
 func TestCutOffLine(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, 1, 2)

@@ -10,22 +10,20 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// isCut says whether the storage refuses a node's client: mounts there read and write nothing, and its
-// calls fail.
+// Mounts of a refused node read and write nothing, and its calls fail.
 func (j *Judge) isCut(node string) bool { return contains(j.cut, j.node(node).address) }
 
 func contains(cidrs []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(cidrs, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// without is what a list has besides some CIDRs.
 func without(list []netip.Prefix, cidrs []string) []netip.Prefix {
 	gone := diskapi.Prefixes(cidrs)
 	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(gone, p) })
 }
 
-// checkLetIn looks for mounts on nodes that are let in: they would write from that moment on,
-// regardless of others' writes meanwhile.
+// checkLetIn looks for mounts of nodes that are let in: they would write, regardless of others' writes
+// meanwhile.
 func (j *Judge) checkLetIn(e diskapi.Entry) {
 	left := without(j.cut, e.CIDRs)
 	for _, volume := range slices.Sorted(maps.Keys(j.places)) {

@@ -27,15 +27,12 @@ type Judge struct {
 type node struct {
 	slots  int // as last announced; 0 is not known
 	fenced bool
-	// address is that of its client; not valid where it is not known.
-	address netip.Addr
-	// fencedAt is the entry that last declared the node dead.
+	// address is not valid if it is not known.
+	address  netip.Addr
 	fencedAt uint64
-	// volumes are those that are at the node.
-	volumes map[string]struct{}
+	volumes  map[string]struct{}
 }
 
-// New returns a judge that has seen nothing.
 func New() *Judge {
 	return &Judge{
 		nodes:    map[string]*node{},
@@ -47,14 +44,12 @@ func New() *Judge {
 	}
 }
 
-// Violations returns all violations in the order in which they were seen. Those
-// of a call that has not returned yet are pending and change when it does.
+// Violations are in the order in which they were seen. Those of an unfinished call are pending and change
+// when it returns.
 func (j *Judge) Violations() []diskapi.Violation { return slices.Clone(j.violations) }
 
-// Count returns the number of violations.
 func (j *Judge) Count() int { return len(j.violations) }
 
-// Staged returns the nodes that may have the volume staged or published, sorted.
 func (j *Judge) Staged(volume string) []string {
 	var out []string
 	for n, p := range j.places[volume] {
@@ -66,7 +61,6 @@ func (j *Judge) Staged(volume string) []string {
 	return out
 }
 
-// Observe takes the next entry of the log.
 func (j *Judge) Observe(e diskapi.Entry) {
 	switch e.Phase {
 	case diskapi.Arrived:
@@ -107,8 +101,7 @@ func (j *Judge) place(volume, node string) *place {
 	return p
 }
 
-// reindex keeps node.volumes in step with the place, if there is one, and drops places about
-// which there is nothing left to say.
+// reindex keeps node.volumes in step with the place, and drops empty places.
 func (j *Judge) reindex(volume, id string) {
 	p, ok := j.places[volume][id]
 	if !ok {
@@ -140,7 +133,6 @@ func (j *Judge) report(e diskapi.Entry, rule diskapi.Rule, format string, args .
 	j.violations = append(j.violations, v)
 }
 
-// settle writes what came of a call into the violations that its arrival made.
 func (j *Judge) settle(e diskapi.Entry) {
 	attempt := diskapi.InDoubt
 	switch e.Outcome {
@@ -184,7 +176,6 @@ func (j *Judge) finish(e diskapi.Entry) {
 	}
 }
 
-// others returns the places of a volume at other nodes where it is, by node.
 func (j *Judge) others(volume, id string) []string {
 	var out []string
 	for n, p := range j.places[volume] {

@@ -9,30 +9,23 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// operations is what the storage copies and expands, as the log shows it.
 type operations struct {
-	// attached are the nodes that a volume is attached to, by what took effect.
 	attached map[string]map[string]struct{}
 	works    map[workKey]*work
-	// copies is the number of the last write that each snapshot has.
-	copies map[string]uint64
+	copies   map[string]uint64
 }
 
-// workKey names an operation on a volume by the call that asked for it.
 type workKey struct {
 	call   uint64
 	volume string
 }
 
-// work is an operation under way.
 type work struct {
 	operation     diskapi.Operation
 	whileAttached bool
-	// torn: it was reported, or it lost its volume with a machine.
-	torn bool
-	// flushed is the number of the last write on the disk when it began.
-	flushed uint64
-	// answered: its snapshot was answered before it is complete, so that it outlives the service.
+	torn          bool
+	flushed       uint64
+	// answered: its snapshot was answered early, so that it outlives the service.
 	answered bool
 }
 
@@ -42,7 +35,6 @@ func newOperations() operations {
 	}
 }
 
-// observeOperations takes what an entry says of operations.
 func (j *Judge) observeOperations(e diskapi.Entry) {
 	switch e.Phase {
 	case diskapi.Noted:
@@ -73,9 +65,8 @@ func (j *Judge) notedOperation(e diskapi.Entry) {
 	}
 }
 
-// appliedAttachment follows where volumes are attached, and looks at what a detach tears: an
-// operation that goes through a node that runs, with no other node to go on through. A machine
-// that is off, or that the storage refuses, has torn it already.
+// appliedAttachment finds operations that a detach tears: they go through a running node, without another
+// node. A machine that is off, or that the storage refuses, has torn them already.
 func (j *Judge) appliedAttachment(e diskapi.Entry) {
 	at := j.operations.attached[e.Volume]
 	switch e.Call {
@@ -102,15 +93,13 @@ func (j *Judge) appliedAttachment(e diskapi.Entry) {
 	}
 }
 
-// cutWorks marks the operations that have lost the last node that they can go through: no
-// detach is to blame for those.
+// cutWorks marks operations that have lost their last node: no detach is to blame.
 func (j *Judge) cutWorks() {
 	for k, w := range j.operations.works {
 		w.torn = w.torn || w.whileAttached && !j.reaches(j.operations.attached[k.volume])
 	}
 }
 
-// reaches says whether one of the nodes runs and is let in by the storage.
 func (j *Judge) reaches(at map[string]struct{}) bool {
 	for id := range at {
 		if !j.node(id).fenced && !j.isCut(id) {
@@ -120,7 +109,6 @@ func (j *Judge) reaches(at map[string]struct{}) bool {
 	return false
 }
 
-// appliedOperation ends what took effect, and follows what copies have.
 func (j *Judge) appliedOperation(e diskapi.Entry) {
 	o := &j.operations
 	switch e.Call {
@@ -138,7 +126,6 @@ func (j *Judge) appliedOperation(e diskapi.Entry) {
 	}
 }
 
-// onDisk is the number of the last write that is on a disk.
 func (j *Judge) onDisk(volume string) uint64 {
 	if c, ok := j.contents[volume]; ok {
 		return c.flushed
@@ -146,7 +133,6 @@ func (j *Judge) onDisk(volume string) uint64 {
 	return 0
 }
 
-// keep follows snapshots that were made.
 func (o *operations) keep(e diskapi.Entry, parts ...diskapi.Part) {
 	for _, p := range parts {
 		if w, ok := o.works[workKey{e.ID, p.Volume}]; ok {
@@ -156,7 +142,6 @@ func (o *operations) keep(e diskapi.Entry, parts ...diskapi.Part) {
 	}
 }
 
-// copied is the number of the last write that a new disk has, if it is a copy.
 func (o *operations) copied(e diskapi.Entry) (flushed uint64, ok bool) {
 	if flushed, ok = o.copies[e.Snapshot]; ok {
 		return flushed, true
@@ -167,7 +152,6 @@ func (o *operations) copied(e diskapi.Entry) (flushed uint64, ok bool) {
 	return 0, false
 }
 
-// on lists the operations on a volume, in the order of their calls.
 func (o *operations) on(volume string) []workKey {
 	var keys []workKey
 	for k := range o.works {
@@ -179,7 +163,6 @@ func (o *operations) on(volume string) []workKey {
 	return keys
 }
 
-// end ends the operations of a call.
 func (o *operations) end(call uint64) {
 	for k := range o.works {
 		if k.call == call {

@@ -8,7 +8,7 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// applied notes that the state changed, whatever the caller will be told.
+// The caller may be told otherwise.
 func (j *Judge) applied(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.ControllerPublish:
@@ -32,11 +32,9 @@ func (j *Judge) applied(e diskapi.Entry) {
 	}
 }
 
-// stale reports whether the entry ends a call that was open at a node when the
-// node was declared dead.
+// stale entries end calls that were open at a node when it was declared dead.
 func (j *Judge) stale(e diskapi.Entry) bool { return e.ID < j.node(e.Node).fencedAt }
 
-// returned notes what the caller was told.
 func (j *Judge) returned(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.NodeGetInfo:

@@ -13,7 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// belief is what a caller may believe about something it takes and gives back.
 type belief int
 
 const (
@@ -22,11 +21,8 @@ const (
 	sure                // certainly there
 )
 
-// careful is a correct caller of the CSI for exclusive volumes, written from
-// what the specification lets a caller conclude from each answer, and without a
-// look at the judge. Many of its calls are open at once, one per volume on the
-// controller's side and one per volume at a node. Calls fail, time out, take
-// effect unheard and answer errors after they took effect.
+// careful is a correct caller for exclusive volumes, by the CSI specification and without a look at the
+// judge. Calls fail, time out, take effect unheard and lie.
 type careful struct {
 	seq     uint64
 	judge   *Judge
@@ -61,16 +57,14 @@ func (c *careful) observe(e diskapi.Entry) diskapi.Entry {
 	return e
 }
 
-// busy reports whether a call of this kind is open for the volume (at the node,
-// or at any if node is empty).
+// busy means any node if node is empty.
 func (c *careful) busy(volume, node string, calls ...diskapi.Call) bool {
 	return slices.ContainsFunc(c.open, func(e diskapi.Entry) bool {
 		return e.Volume == volume && (node == "" || e.Node == node) && slices.Contains(calls, e.Call)
 	})
 }
 
-// legal lists the calls that a careful caller could make now; with idle also
-// those that give back what is gone, which are many and change nothing.
+// With idle the list also has calls that give back what is gone: they are many and change nothing.
 func (c *careful) legal(idle bool) []diskapi.Entry {
 	var out []diskapi.Entry
 	for _, v := range c.volumes {
@@ -119,7 +113,6 @@ func (c *careful) may(call diskapi.Call, v, n string) bool {
 	}
 }
 
-// useful reports whether the call could change what the caller believes.
 func (c *careful) useful(call diskapi.Call, v, n string) bool {
 	b := c.beliefs(call)[[2]string{v, n}]
 	switch call {
@@ -147,13 +140,11 @@ func (c *careful) used(n string) int {
 	return used
 }
 
-// context is what every publish answers: one per place.
 func context(e diskapi.Entry) map[string]string {
 	return map[string]string{"attachment": e.Volume + "@" + e.Node}
 }
 
-// call makes a call. While it is open, what it takes is in doubt, and so is
-// what it gives back.
+// While a call is open, everything that it takes or gives back is in doubt.
 func (c *careful) call(e diskapi.Entry) {
 	e.Phase, e.Path = diskapi.Arrived, "/pod"
 	e.AccessMode = "SINGLE_NODE_SINGLE_WRITER"
@@ -181,8 +172,6 @@ func (c *careful) beliefs(call diskapi.Call) map[[2]string]belief {
 	return c.mounted
 }
 
-// end returns one of the open calls, in any order, with any answer that a cloud
-// could give.
 func (c *careful) end(t *rapid.T) {
 	i := rapid.IntRange(0, len(c.open)-1).Draw(t, "open call")
 	e := c.open[i]
@@ -209,8 +198,7 @@ func (c *careful) end(t *rapid.T) {
 	c.conclude(e)
 }
 
-// conclude is what the caller may believe after an answer. After an error it
-// knows no more than while the call was open.
+// After an error the caller knows no more than during the call.
 func (c *careful) conclude(e diskapi.Entry) {
 	here := [2]string{e.Volume, e.Node}
 	b := c.beliefs(e.Call)
@@ -223,7 +211,6 @@ func (c *careful) conclude(e diskapi.Entry) {
 	}
 }
 
-// live takes a number of legal steps.
 func (c *careful) live(t *rapid.T) {
 	for range rapid.IntRange(0, 80).Draw(t, "steps") {
 		if legal := c.legal(rapid.IntRange(0, 7).Draw(t, "idle") == 0); len(legal) > 0 && (len(c.open) == 0 || rapid.Bool().Draw(t, "call")) {
@@ -234,8 +221,6 @@ func (c *careful) live(t *rapid.T) {
 	}
 }
 
-// TestPropertyLegalHistory: whatever the cloud answers, a careful caller breaks
-// no rule.
 func TestPropertyLegalHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCareful(t)
@@ -246,7 +231,6 @@ func TestPropertyLegalHistory(t *testing.T) {
 	})
 }
 
-// careless lists calls that break a rule now, with the rule.
 func (c *careful) careless() map[string]diskapi.Rule {
 	out := map[string]diskapi.Rule{}
 	add := func(call diskapi.Call, v, n string, rule diskapi.Rule) {
@@ -280,7 +264,6 @@ func (c *careful) careless() map[string]diskapi.Rule {
 	return out
 }
 
-// TestPropertyCarelessStep: one careless step after any legal history is seen.
 func TestPropertyCarelessStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCareful(t)

@@ -8,8 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// arrived checks the rules that a call may break by arriving, and then counts
-// the call.
 func (j *Judge) arrived(e diskapi.Entry) {
 	switch e.Call {
 	case diskapi.ControllerPublish:
@@ -72,7 +70,7 @@ func (j *Judge) checkPublish(e diskapi.Entry) {
 func (j *Judge) checkUnpublish(e diskapi.Entry) {
 	p := j.place(e.Volume, e.Node)
 	if j.isCut(e.Node) {
-		return // what is left mounted there reads and writes nothing
+		return // mounts there read and write nothing
 	}
 	if target := p.published(); target != "" {
 		j.report(e, diskapi.UnpublishWhileStaged, "volume %s is unpublished from node %s while a pod there has it at %s", e.Volume, e.Node, target)
@@ -100,9 +98,8 @@ func (j *Judge) checkStage(e diskapi.Entry, p *place) {
 	}
 }
 
-// checkStagedElsewhere looks for nodes that were detached from too early. One that has the
-// volume attached, too, was reported when it came there, or is the source of a live
-// migration.
+// checkStagedElsewhere looks for nodes with an early detach. A node that has the volume attached was
+// reported before, or is the source of a live migration.
 func (j *Judge) checkStagedElsewhere(e diskapi.Entry) {
 	if !diskapi.Exclusive(e.AccessMode) {
 		return

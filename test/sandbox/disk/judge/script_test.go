@@ -71,7 +71,6 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// script plays steps to a judge.
 type script struct {
 	t        *testing.T
 	judge    *Judge
@@ -182,7 +181,6 @@ func (s *script) write(verb string, words []string, o options) {
 	}
 }
 
-// operationCalls are the IDs of the calls of operations, by the names that scripts give them.
 var operationCalls = map[string]uint64{"": 1000, "1": 1001, "2": 1002}
 
 func (s *script) operation(verb string, words []string, o options) {
@@ -203,7 +201,6 @@ func (s *script) operation(verb string, words []string, o options) {
 	s.observe(e)
 }
 
-// last is the mark of a call that ends a writer.
 func (s *script) last(place string, o options) *diskapi.WriteMark {
 	if o["flush"] == "" {
 		return nil
@@ -271,7 +268,6 @@ func (s *script) arrive(e diskapi.Entry, key, place string, o options) uint64 {
 	return id
 }
 
-// take returns the oldest open call of this kind and closes it.
 func (s *script) take(key string) uint64 {
 	s.t.Helper()
 	if len(s.open[key]) == 0 {
@@ -306,7 +302,6 @@ func (s *script) end(id uint64, e diskapi.Entry, how, place string, o options) {
 	s.observe(e)
 }
 
-// modes are the access modes by the names that people use.
 var modes = map[string]string{
 	"": "SINGLE_NODE_MULTI_WRITER", "RWOP": "SINGLE_NODE_SINGLE_WRITER",
 	"RWX": "MULTI_NODE_MULTI_WRITER", "ROX": "MULTI_NODE_READER_ONLY",

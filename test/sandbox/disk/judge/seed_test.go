@@ -8,8 +8,6 @@ import (
 	"testing"
 )
 
-// TestMain gives random properties a stated seed, as package proptest does,
-// which nothing here imports: what has passed passes again.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == "0" && os.Getenv("PROPTEST_SEEDS") != "fresh" {

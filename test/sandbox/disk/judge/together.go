@@ -6,20 +6,14 @@ import "github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 
 // Together is a moment at which an exclusive volume came to be at two nodes.
 type Together struct {
-	// Entry is the effect by which it came there.
 	Entry diskapi.Entry
-	// Other is the node that had it already.
 	Other string
-	// Mounted: both nodes have it attached, and have it staged or published to a
-	// pod. Otherwise both have it attached.
+	// Mounted: both nodes have it attached, and staged or published. Otherwise both have it attached.
 	Mounted bool
 }
 
-// FindTogether returns the moments at which a volume came to be attached to two
-// nodes at once, or mounted by two that have it attached. It reads the effects in a
-// log, which has to begin with the service's first entry. Where the rule two-nodes
-// goes by what a caller can know, this goes by what was so: a detach that was
-// carried out and answered with an error has detached.
+// FindTogether needs a log from the service's first entry. Unlike the rule two-nodes it goes by the facts:
+// a detach that was carried out and answered with an error has detached.
 func FindTogether(log []diskapi.Entry) []Together {
 	t := together{attached: map[string]map[string]bool{}, mounts: map[string]map[string]map[string]bool{}}
 	for _, e := range log {
@@ -33,7 +27,6 @@ func FindTogether(log []diskapi.Entry) []Together {
 	return t.found
 }
 
-// together is what is so after some of a log.
 type together struct {
 	attached map[string]map[string]bool            // volume, node
 	mounts   map[string]map[string]map[string]bool // volume, node, path
@@ -59,7 +52,6 @@ func (t *together) apply(e diskapi.Entry) {
 	}
 }
 
-// mount notes the first mount of a volume at a node, if another has it mounted.
 func (t *together) mount(e diskapi.Entry) {
 	if t.mounts[e.Volume] == nil {
 		t.mounts[e.Volume] = map[string]map[string]bool{}
@@ -73,7 +65,6 @@ func (t *together) mount(e diskapi.Entry) {
 	t.mounts[e.Volume][e.Node][e.Path] = true
 }
 
-// note adds a moment if any other node has the volume so.
 func (t *together) note(e diskapi.Entry, mounted bool, has func(node string) bool) {
 	for node := range t.attached[e.Volume] {
 		if node != e.Node && has(node) {

@@ -9,7 +9,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// effects are log entries of one volume, from calls and nodes.
 func effects(mode string, steps ...[2]string) []diskapi.Entry {
 	var log []diskapi.Entry
 	for i, s := range steps {

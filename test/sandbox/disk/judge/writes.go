@@ -9,35 +9,27 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// content is what was written to a volume, as the log shows it.
 type content struct {
-	// flushed is the number of the last write that is on the disk.
 	flushed uint64
-	// writers are the mounts that were written to and are there still, by node.
 	writers map[string]*writer
-	// began is the last first write of each node.
-	began map[string]beginning
+	began   map[string]beginning
 }
 
-// beginning is the first write of a writer.
 type beginning struct {
 	entry     uint64
 	exclusive bool
 }
 
-// writer is a mount of a volume at a node that was written to.
 type writer struct {
 	diskapi.WriteMark
 	exclusive bool
-	// detached: the disk was taken from the machine, which has the mount still.
+	// detached: the machine has the mount, and not the disk.
 	detached bool
-	// refused: a write was refused, and no other will be tried.
-	refused bool
-	// told is the entry of the latest writer beside whom this one was reported.
+	refused  bool
+	// told is the entry of the latest writer beside whom this writer was reported.
 	told uint64
 }
 
-// observeWrites takes what an entry says of writes, and of who can write.
 func (j *Judge) observeWrites(e diskapi.Entry) {
 	switch {
 	case e.Phase == diskapi.Noted:
@@ -82,8 +74,7 @@ func (j *Judge) appliedToWriters(e diskapi.Entry) {
 	}
 }
 
-// writeBegan checks the first write of a writer: nobody else can write, and what was flushed
-// before was there to be read.
+// Nobody else can write, and earlier flushed writes were there to be read.
 func (j *Judge) writeBegan(e diskapi.Entry) {
 	c := j.content(e.Volume)
 	exclusive := diskapi.Exclusive(e.AccessMode)
@@ -104,9 +95,8 @@ func (j *Judge) writeBegan(e diskapi.Entry) {
 	}
 }
 
-// wrote checks a write of a writer that began before: nobody has written to the volume since
-// its machine has read it; its own beginning is its session. One who was reported when he
-// began is not reported again.
+// Nobody has written to the volume since this writer's machine read it; its session is its beginning. A
+// writer that was reported at its beginning is not reported again.
 func (j *Judge) wrote(e diskapi.Entry) {
 	w := j.writer(e)
 	if w == nil {
@@ -124,8 +114,8 @@ func (j *Judge) wrote(e diskapi.Entry) {
 	c.flushed = max(c.flushed, e.Write.Flushed)
 }
 
-// checkDetached looks at what the machine that a volume is taken from has only in memory. A
-// machine that is off has nothing, and one that the storage refuses could not flush it.
+// checkDetached looks at the machine's memory. A machine that is off has nothing, and a refused machine
+// could not flush.
 func (j *Judge) checkDetached(e diskapi.Entry) {
 	w := j.writer(e)
 	if w == nil || w.detached {
@@ -146,7 +136,6 @@ func (j *Judge) content(volume string) *content {
 	return c
 }
 
-// writer is the writer of an entry's volume at its node, or nil.
 func (j *Judge) writer(e diskapi.Entry) *writer {
 	c, ok := j.contents[e.Volume]
 	if !ok {

@@ -11,22 +11,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Config sets up a Provisioner.
 type Config struct {
-	// Driver is the CSI driver's name: the provisioner of the StorageClasses
-	// that are served.
-	Driver string
-	// Client is the cluster.
-	Client kubernetes.Interface
-	// Volumes is the driver's Controller service.
+	Driver  string
+	Client  kubernetes.Interface
 	Volumes csi.ControllerClient
-	// Workers is how many claims, and how many volumes, are worked on at once.
 	Workers int
 	// Logger takes what no object can be told; slog.Default() if nil.
 	Logger *slog.Logger
 }
 
-// Validate returns an error that says which field is wrong.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Driver == "" {

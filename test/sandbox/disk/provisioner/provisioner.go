@@ -22,13 +22,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Backoff between tries for one object.
 const (
 	firstBackoff = 200 * time.Millisecond
 	lastBackoff  = 30 * time.Second
 )
 
-// callTimeout bounds one CSI call, as external-provisioner's default does.
+// callTimeout is external-provisioner's default.
 const callTimeout = 15 * time.Second
 
 // Provisioner makes and deletes disks. Run it once.
@@ -42,14 +41,12 @@ type Provisioner struct {
 	attachments cache.Indexer
 	events      record.EventRecorder
 	broadcaster record.EventBroadcaster
-	// reclaimed holds the UIDs of volumes that were reclaimed and may still be
-	// in the cache: an own write in flight is not looked at again.
-	reclaimed sync.Map
-	// claimQueue holds namespace/name of claims, volumeQueue names of volumes.
+	// reclaimed has the UIDs of reclaimed volumes that may still be in the cache, so that an own write in
+	// flight is not looked at again.
+	reclaimed               sync.Map
 	claimQueue, volumeQueue workqueue.TypedRateLimitingInterface[string]
 }
 
-// New returns a provisioner that has not started to watch yet.
 func New(c Config) (*Provisioner, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("provisioner: %w", err)
@@ -79,7 +76,6 @@ func newQueue() workqueue.TypedRateLimitingInterface[string] {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, lastBackoff))
 }
 
-// watch wires every event that can make an object due to that object's queue.
 func (p *Provisioner) watch() error {
 	core, storage := p.factory.Core().V1(), p.factory.Storage().V1()
 	_, errClaims := core.PersistentVolumeClaims().Informer().AddEventHandler(onChange(p.claimQueue.Add))
@@ -93,7 +89,6 @@ func (p *Provisioner) watch() error {
 	return errors.Join(errClaims, errVolumes, errForget, errClasses, errGone, errIndex)
 }
 
-// onChange calls add with the key of every object that appears or changes.
 func onChange(add func(key string)) cache.ResourceEventHandler {
 	handle := func(obj any) {
 		// The key function knows every object that an informer can hold.
@@ -104,14 +99,13 @@ func onChange(add func(key string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }}
 }
 
-// classChanged looks again at all claims: one may have waited for its class.
+// A claim may have waited for its class.
 func (p *Provisioner) classChanged(string) {
 	for _, key := range p.factory.Core().V1().PersistentVolumeClaims().Informer().GetStore().ListKeys() {
 		p.claimQueue.Add(key)
 	}
 }
 
-// volumeGone forgets a volume that has left the cache.
 func (p *Provisioner) volumeGone(obj any) {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
@@ -121,7 +115,6 @@ func (p *Provisioner) volumeGone(obj any) {
 	}
 }
 
-// attachmentGone looks again at the volume that was attached.
 func (p *Provisioner) attachmentGone(obj any) {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
@@ -131,7 +124,6 @@ func (p *Provisioner) attachmentGone(obj any) {
 	}
 }
 
-// Run works until ctx ends, which is no error.
 func (p *Provisioner) Run(ctx context.Context) error {
 	p.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: p.config.Client.CoreV1().Events("")})
 	defer p.broadcaster.Shutdown()
@@ -157,7 +149,6 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain works through a queue until it is shut down.
 func (p *Provisioner) drain(ctx context.Context, kind string, q workqueue.TypedRateLimitingInterface[string], sync func(context.Context, string) error) {
 	for {
 		key, stop := q.Get()

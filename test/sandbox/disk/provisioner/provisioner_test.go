@@ -23,11 +23,8 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 )
 
-// patience bounds the wait for what is sure to come.
 const patience = 30 * time.Second
 
-// disks is a driver that answers from a list of failures and tells the test of
-// each call.
 type disks struct {
 	csi.ControllerClient
 	created, deleted chan string
@@ -53,8 +50,7 @@ func (d *disks) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest, _ ..
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// run starts a provisioner in a cluster with these objects. written tells of
-// every write it makes, as "verb resource".
+// written gets every write as "verb resource".
 func run(t *testing.T, d *disks, objects ...runtime.Object) (ctx context.Context, client kubernetes.Interface, written chan string) {
 	t.Helper()
 	c := fake.NewClientset(objects...)
@@ -77,8 +73,8 @@ func run(t *testing.T, d *disks, objects ...runtime.Object) (ctx context.Context
 		pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		return true, nil, c.Tracker().Update(a.GetResource(), pv, "")
 	})
-	// The fake client drops what happens between a list and its watch, which a
-	// real API server does not: tell when a watch is open.
+	// Unlike an API server, the fake client drops events between a list and its watch: tell when a watch is
+	// open.
 	watched := make(chan string, 100)
 	c.PrependWatchReactor("*", func(a k8stesting.Action) (bool, watch.Interface, error) {
 		w, err := c.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -107,7 +103,6 @@ func run(t *testing.T, d *disks, objects ...runtime.Object) (ctx context.Context
 	return ctx, c, written
 }
 
-// next waits for the next value.
 func next(t *testing.T, ctx context.Context, c <-chan string, what string) string {
 	t.Helper()
 	select {
@@ -137,7 +132,6 @@ func TestClaimGetsADisk(t *testing.T) {
 	}
 }
 
-// TestFailedCreateIsTriedAgain also sees that the claim is told.
 func TestFailedCreateIsTriedAgain(t *testing.T) {
 	d := newDisks()
 	d.failCreate <- status.Error(codes.Unavailable, "not now")
@@ -156,8 +150,7 @@ func released() *corev1.PersistentVolume {
 	return pv
 }
 
-// TestReleasedVolumeIsReclaimed: first the disk, then the volume, then what held
-// it, and no call more.
+// First the disk goes, then the volume, then its finalizer.
 func TestReleasedVolumeIsReclaimed(t *testing.T) {
 	d := newDisks()
 	held := released()
@@ -178,7 +171,7 @@ func TestReleasedVolumeIsReclaimed(t *testing.T) {
 	if len(pv.Finalizers) != 1 || pv.Finalizers[0] != "kubernetes.io/pv-protection" {
 		t.Errorf("finalizers %v, want those of others", pv.Finalizers)
 	}
-	// The next volume is next in the queue, behind what the first one caused.
+	// The next volume is behind what the first one caused.
 	second := released()
 	second.Name, second.UID = "second", "second-uid"
 	second.Spec.CSI.VolumeHandle = "vol-2"
@@ -190,8 +183,8 @@ func TestReleasedVolumeIsReclaimed(t *testing.T) {
 	}
 }
 
-// TestAttachedVolumeIsNotReclaimed passes an attached volume through the queue
-// and sees the next one reclaimed before it. The one worker makes the order sure.
+// An attached volume passes through the queue, and the next is reclaimed before it: the single worker
+// ensures the order.
 func TestAttachedVolumeIsNotReclaimed(t *testing.T) {
 	d := newDisks()
 	attached := released()
@@ -219,9 +212,7 @@ func TestAttachedVolumeIsNotReclaimed(t *testing.T) {
 	}
 }
 
-// TestAttachmentUnknownToTheCacheIsSeen lets the cache miss an attachment, as it
-// does while its watch is down: the volume is reclaimed only once the attachment
-// is gone at the API server.
+// While the cache misses an attachment, the volume waits until it is gone at the API server.
 func TestAttachmentUnknownToTheCacheIsSeen(t *testing.T) {
 	attached := released()
 	va := &storagev1.VolumeAttachment{

@@ -12,7 +12,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
-// needsDisk reports whether the claim is this driver's to provision, and now.
 func needsDisk(driver string, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	if claim.Spec.VolumeName != "" || claim.DeletionTimestamp != nil || class.Provisioner != driver {
 		return false
@@ -24,7 +23,6 @@ func needsDisk(driver string, claim *corev1.PersistentVolumeClaim, class *storag
 	return !waits || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
 }
 
-// handedTo is the driver that kube-controller-manager has chosen for the claim.
 func handedTo(claim *corev1.PersistentVolumeClaim) string {
 	if p, ok := claim.Annotations[storagehelpers.AnnStorageProvisioner]; ok {
 		return p
@@ -32,9 +30,7 @@ func handedTo(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[storagehelpers.AnnBetaStorageProvisioner]
 }
 
-// reclaimable reports whether the volume's disk is to be deleted once nothing is
-// attached any more. A volume that is being deleted without our finalizer has no
-// disk any more: others' finalizers hold it.
+// A volume that is being deleted without our finalizer has no disk any more: others' finalizers hold it.
 func reclaimable(driver string, pv *corev1.PersistentVolume) bool {
 	if pv.DeletionTimestamp != nil && !slices.Contains(pv.Finalizers, storagehelpers.PVDeletionProtectionFinalizer) {
 		return false
@@ -45,10 +41,8 @@ func reclaimable(driver string, pv *corev1.PersistentVolume) bool {
 		pv.Spec.CSI != nil && pv.Spec.CSI.Driver == driver
 }
 
-// diskName names a claim's disk and PersistentVolume.
 func diskName(claim *corev1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
 
-// createRequest asks for the claim's disk.
 func createRequest(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *csi.CreateVolumeRequest {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	r := &csi.CreateVolumeRequest{
@@ -72,7 +66,7 @@ func block(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
 
-// csiMode is the access mode for a driver with SINGLE_NODE_MULTI_WRITER.
+// The driver has SINGLE_NODE_MULTI_WRITER.
 func csiMode(m corev1.PersistentVolumeAccessMode) csi.VolumeCapability_AccessMode_Mode {
 	switch m {
 	case corev1.ReadWriteOncePod:
@@ -85,7 +79,6 @@ func csiMode(m corev1.PersistentVolumeAccessMode) csi.VolumeCapability_AccessMod
 	return csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 }
 
-// volumeFor is the PersistentVolume of a disk that was made for a claim.
 func volumeFor(driver string, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, disk *csi.Volume) *corev1.PersistentVolume {
 	reclaim := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {

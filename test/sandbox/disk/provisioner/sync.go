@@ -18,7 +18,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
-// byVolume indexes VolumeAttachments by the PersistentVolume they name.
 const byVolume = "persistentVolumeName"
 
 func indexByVolume(obj any) ([]string, error) {
@@ -29,7 +28,6 @@ func indexByVolume(obj any) ([]string, error) {
 	return []string{*va.Spec.Source.PersistentVolumeName}, nil
 }
 
-// syncClaim makes the claim's disk and volume if they are due.
 func (p *Provisioner) syncClaim(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -80,8 +78,7 @@ func (p *Provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 	return nil
 }
 
-// syncVolume deletes the volume's disk and the volume if it is to be reclaimed
-// and nothing is attached. The end of an attachment brings it back here.
+// The end of an attachment brings the volume back here.
 func (p *Provisioner) syncVolume(ctx context.Context, name string) error {
 	pv, err := p.volumes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -111,9 +108,8 @@ func (p *Provisioner) syncVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// confirmDetached lists the VolumeAttachments at the API server, and fails if one
-// names the volume. After a restart of the API server each informer reconnects in
-// its own time: the volume's release may be seen long before its attachment.
+// confirmDetached asks the API server: after its restart, the caches may see a volume's release long before
+// its attachment.
 func (p *Provisioner) confirmDetached(ctx context.Context, name string) error {
 	list, err := p.config.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -127,7 +123,7 @@ func (p *Provisioner) confirmDetached(ctx context.Context, name string) error {
 	return nil
 }
 
-// reclaim deletes first the disk and then what stands for it.
+// The disk goes before its object.
 func (p *Provisioner) reclaim(ctx context.Context, pv *corev1.PersistentVolume) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -144,8 +140,8 @@ func (p *Provisioner) reclaim(ctx context.Context, pv *corev1.PersistentVolume) 
 	return p.release(ctx, pv)
 }
 
-// release takes our finalizer off, leaving others where they are. If the list
-// changed since it was read, the test fails and the volume is tried again.
+// release leaves others' finalizers. If the list has changed, the patch's test fails and the volume is
+// tried again.
 func (p *Provisioner) release(ctx context.Context, pv *corev1.PersistentVolume) error {
 	i := slices.Index(pv.Finalizers, storagehelpers.PVDeletionProtectionFinalizer)
 	if i < 0 {

@@ -10,10 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// ErrNotFound is wrapped by errors about a node or a fault that doesn't exist.
 var ErrNotFound = errors.New("not found")
 
-// Nodes returns every node that has announced itself.
 func (s *Service) Nodes() []diskapi.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,14 +57,12 @@ func (s *Service) ChangeNode(id string, change diskapi.NodeChange) (diskapi.Node
 	return n, s.appendErr
 }
 
-// Faults returns the faults that are set and how often they hit.
 func (s *Service) Faults() []diskapi.FaultStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.book.List()
 }
 
-// SetFault sets a fault and returns it with its ID.
 func (s *Service) SetFault(f diskapi.Fault) (diskapi.Fault, error) {
 	if err := f.Validate(); err != nil {
 		return f, err
@@ -78,8 +74,6 @@ func (s *Service) SetFault(f diskapi.Fault) (diskapi.Fault, error) {
 	return f, s.appendErr
 }
 
-// ClearFaults clears the fault with this ID, or all if it is empty, and lets go
-// of the calls that they hold.
 func (s *Service) ClearFaults(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +86,7 @@ func (s *Service) ClearFaults(id string) error {
 	return s.appendErr
 }
 
-// faultSet reports whether the fault is set. The caller holds mu.
+// The caller holds mu.
 func (s *Service) faultSet(id string) bool {
 	for _, f := range s.book.List() {
 		if f.ID == id {
@@ -102,7 +96,6 @@ func (s *Service) faultSet(id string) bool {
 	return false
 }
 
-// SetLatency sets how long operations of one kind take from now on.
 func (s *Service) SetLatency(l diskapi.Latency) error {
 	if err := l.Call.Validate(); err != nil {
 		return err
@@ -116,7 +109,6 @@ func (s *Service) SetLatency(l diskapi.Latency) error {
 	return s.appendErr
 }
 
-// SetHealth has the driver say from now on what is wrong with a disk; nothing, if the list is empty.
 func (s *Service) SetHealth(volume string, list []diskapi.Health) error {
 	if err := diskapi.ValidateHealth(list); err != nil {
 		return err
@@ -130,8 +122,6 @@ func (s *Service) SetHealth(volume string, list []diskapi.Health) error {
 	return s.appendErr
 }
 
-// Finish ends the run: the judge looks for what is left over. It returns all
-// violations.
 func (s *Service) Finish() ([]diskapi.Violation, error) {
 	s.mu.Lock()
 	s.note(diskapi.Entry{Call: diskapi.Finish})

@@ -13,19 +13,16 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// result is what a call came to, before it is logged.
 type result struct {
 	outcome diskapi.Outcome
 	code    codes.Code
 	message string
-	// made holds the fields to answer on success.
-	made diskapi.Entry
-	// hold names the fault that is to hold what the node answers.
-	hold string
+	made    diskapi.Entry
+	hold    string
 }
 
-// Do takes a call and returns when it is over or ctx ends. The arrival is logged
-// before anything else happens, the answer before it is given.
+// Do returns when the call is over or ctx ends. The arrival is logged before anything else, the answer
+// before it is given.
 func (s *Service) Do(ctx context.Context, r diskapi.Request) diskapi.Answer {
 	s.mu.Lock()
 	fault, _ := s.book.Hit(r.Call, subject(r), r.Node)
@@ -40,8 +37,8 @@ func (s *Service) Do(ctx context.Context, r diskapi.Request) diskapi.Answer {
 	return s.answer(arrival, s.carryOut(ctx, arrival.ID, r, fault))
 }
 
-// subject is what a fault's volume is compared with: the handle of what the call is about,
-// or the name of what has none yet. For CreateSnapshot it is the volume's handle.
+// A fault's volume is compared with the handle, or with the name of an object without a handle. For
+// CreateSnapshot it is the volume's handle.
 func subject(r diskapi.Request) string {
 	switch r.Call {
 	case diskapi.CreateVolume, diskapi.CreateGroupSnapshot:
@@ -54,8 +51,6 @@ func subject(r diskapi.Request) string {
 	return r.Volume
 }
 
-// carryOut lets the fault, if there is one, have its way before and after the
-// operation.
 func (s *Service) carryOut(ctx context.Context, id uint64, r diskapi.Request, f diskapi.Fault) result {
 	switch f.Action {
 	case diskapi.Fail:
@@ -88,8 +83,7 @@ func (s *Service) carryOut(ctx context.Context, id uint64, r diskapi.Request, f 
 	return res
 }
 
-// Hold notes that a node has done what it was asked to, and returns when the fault
-// that holds its answer is cleared or ctx ends.
+// Hold notes that a node has done its part, and returns when the fault is cleared or ctx ends.
 func (s *Service) Hold(ctx context.Context, faultID string, r diskapi.Request) error {
 	s.mu.Lock()
 	s.note(diskapi.Entry{Call: diskapi.Held, Volume: r.Volume, Node: r.Node, FaultID: faultID, Detail: string(r.Call)})
@@ -110,7 +104,6 @@ func faulted(f diskapi.Fault) result {
 	return result{outcome: diskapi.Failed, code: code, message: message}
 }
 
-// pretend is the answer of a call that had no effect and says it had.
 func pretend(id uint64, r diskapi.Request) result {
 	e := diskapi.Entry{Volume: r.Volume, Detail: "nothing was done", Args: r.Args}
 	switch r.Call {
@@ -129,8 +122,6 @@ func pretend(id uint64, r diskapi.Request) result {
 	return result{outcome: diskapi.OK, made: e}
 }
 
-// abandoned is the end of a call whose caller gave up, or whose service can't
-// go on.
 func abandoned(err error) result {
 	code := codes.Unavailable
 	switch {
@@ -142,7 +133,6 @@ func abandoned(err error) result {
 	return result{outcome: diskapi.Abandoned, code: code, message: err.Error()}
 }
 
-// answer logs the end of a call and turns it into its answer.
 func (s *Service) answer(arrival diskapi.Entry, res result) diskapi.Answer {
 	e := diskapi.Entry{
 		ID: arrival.ID, Phase: diskapi.Returned, Call: arrival.Call,
@@ -171,8 +161,7 @@ func (s *Service) answer(arrival diskapi.Entry, res result) diskapi.Answer {
 	return a
 }
 
-// snapshotsFor are what the answer of a call has of snapshots. One that is not there, since
-// a fault has only said that it is, is made up. The caller holds mu.
+// A snapshot that exists only by a fault's answer is made up. The caller holds mu.
 func (s *Service) snapshotsFor(e diskapi.Entry) []diskapi.Snapshot {
 	var parts []diskapi.Part
 	switch e.Call {

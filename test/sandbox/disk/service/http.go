@@ -16,13 +16,11 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// maxWait bounds how long a request for the log is held.
 const maxWait = time.Minute
 
-// maxBody bounds the size of a request's body, in bytes.
+// maxBody is in bytes.
 const maxBody = 1 << 20
 
-// Handler returns the admin API; see the package documentation.
 func (s *Service) Handler() http.Handler {
 	r := mux.NewRouter()
 	r.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, "ok", nil) }).Methods(http.MethodGet)
@@ -64,7 +62,6 @@ func (s *Service) getLog(w http.ResponseWriter, r *http.Request) {
 	reply(w, s.search(r, since, min(wait, maxWait), diskapi.FilterFrom(q)), nil)
 }
 
-// search returns the matching entries, and waits for one if there is none yet.
 func (s *Service) search(r *http.Request, since uint64, wait time.Duration, f diskapi.Filter) diskapi.LogPage {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
@@ -192,8 +189,7 @@ func decode(r *http.Request, into any) error {
 	return nil
 }
 
-// reply writes the value, or the error as a Problem. A value that can't be
-// written has no reader any more.
+// A value that can't be written has no reader any more.
 func reply(w http.ResponseWriter, value any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {

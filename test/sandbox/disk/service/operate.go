@@ -14,11 +14,9 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// errStopping ends what waits inside a service that is being closed.
 var errStopping = errors.New("the disk service is stopping")
 
-// operate asks the cloud what to do and waits until it is done. The operation
-// itself goes on when ctx ends.
+// The operation goes on when ctx ends.
 func (s *Service) operate(ctx context.Context, id uint64, r diskapi.Request) result {
 	for {
 		d, f := s.begin(id, r)
@@ -45,15 +43,12 @@ func (s *Service) operate(ctx context.Context, id uint64, r diskapi.Request) res
 	}
 }
 
-// flight is an operation that the cloud is carrying out.
 type flight struct {
 	done chan struct{} // closed at its end
-	// torn says why it came to nothing. Read it after done is closed.
+	// torn is the reason of a failed operation. Read it after done is closed.
 	torn string
 }
 
-// begin decides on a call and starts it if that is what there is to do. The flight is that of
-// Start and Join.
 func (s *Service) begin(id uint64, r diskapi.Request) (d cloud.Decision, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,9 +75,8 @@ func (s *Service) begin(id uint64, r diskapi.Request) (d cloud.Decision, f *flig
 	return d, f
 }
 
-// latencyOf is how long the cloud takes for an operation. A disk that is a copy of something
-// takes as long as a snapshot, besides its own time; a snapshot that is answered before it is
-// complete takes its time then. The caller holds mu.
+// A disk that is a copy also takes a snapshot's time; an early answered snapshot takes its time afterwards.
+// The caller holds mu.
 func (s *Service) latencyOf(r diskapi.Request, effect diskapi.Entry) time.Duration {
 	switch {
 	case r.Again, effect.Unready:
@@ -93,14 +87,13 @@ func (s *Service) latencyOf(r diskapi.Request, effect diskapi.Entry) time.Durati
 	return s.latency[r.Call]
 }
 
-// failure returns why nothing can be carried out any more, or nil.
 func (s *Service) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failing()
 }
 
-// failing is failure for callers that hold mu.
+// The caller holds mu.
 func (s *Service) failing() error {
 	if s.life.Err() != nil {
 		return errStopping
@@ -108,8 +101,7 @@ func (s *Service) failing() error {
 	return s.appendErr
 }
 
-// losable returns a channel that is closed when an operation of a call has lost the volume that
-// it needs attached. The caller holds mu.
+// The channel is closed when an operation of the call has lost its volume. The caller holds mu.
 func (s *Service) losable(id uint64) <-chan struct{} {
 	if c, ok := s.lost[id]; ok {
 		return c
@@ -119,7 +111,7 @@ func (s *Service) losable(id uint64) <-chan struct{} {
 	return c
 }
 
-// lose ends the operations that have lost their volume. The caller holds mu.
+// The caller holds mu.
 func (s *Service) lose() {
 	for id, c := range s.lost {
 		if len(s.cloud.Torn(id)) > 0 {
@@ -129,8 +121,8 @@ func (s *Service) lose() {
 	}
 }
 
-// complete carries a started operation to its end: applied when its latency is
-// over, dropped if the service stops before, torn when it has lost its volume.
+// A started operation is applied after its latency, dropped if the service stops before, and torn when it
+// has lost its volume.
 func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time.Duration, f *flight, lost <-chan struct{}) {
 	defer s.work.Done()
 	err := s.carry(r.Call, latency, lost)
@@ -161,7 +153,7 @@ func (s *Service) complete(r diskapi.Request, effect diskapi.Entry, latency time
 	close(f.done)
 }
 
-// tear notes an operation that came to nothing, and returns why it did. The caller holds mu.
+// The caller holds mu.
 func (s *Service) tear(torn []diskapi.Entry) string {
 	for _, note := range torn {
 		s.note(note)
@@ -169,8 +161,7 @@ func (s *Service) tear(torn []diskapi.Entry) string {
 	return torn[0].Detail
 }
 
-// copyOn makes the copies behind snapshots that were answered before they were ready. The
-// caller holds mu.
+// copyOn makes the copies behind early answered snapshots. The caller holds mu.
 func (s *Service) copyOn(id uint64, call diskapi.Call) {
 	latency, lost := s.latency[call], s.losable(id)
 	s.work.Go(func() {
@@ -191,8 +182,7 @@ func (s *Service) copyOn(id uint64, call diskapi.Call) {
 	})
 }
 
-// carry takes an operation's time; that of an attach or a detach begins with its
-// turn.
+// The time of an attach or a detach begins with its turn.
 func (s *Service) carry(call diskapi.Call, latency time.Duration, lost <-chan struct{}) error {
 	if s.turns != nil && (call == diskapi.ControllerPublish || call == diskapi.ControllerUnpublish) {
 		select {
@@ -205,8 +195,7 @@ func (s *Service) carry(call diskapi.Call, latency time.Duration, lost <-chan st
 	return s.pauseUnless(lost, latency)
 }
 
-// pauseUnless waits for d or until what is waited for is lost, which is no error, or until the
-// service ends.
+// The loss is no error.
 func (s *Service) pauseUnless(lost <-chan struct{}, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -220,7 +209,6 @@ func (s *Service) pauseUnless(lost <-chan struct{}, d time.Duration) error {
 	}
 }
 
-// pause waits for d, or until ctx or the service ends.
 func (s *Service) pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -237,7 +225,6 @@ func (s *Service) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hold waits until the fault is cleared, or until ctx or the service ends.
 func (s *Service) hold(ctx context.Context, faultID string) error {
 	for {
 		s.mu.Lock()

@@ -13,8 +13,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// step does something to the service, anything that a caller or a scenario
-// could do and that ends by itself.
 func step(t *rapid.T, s *Service, volumes []string) {
 	volume := rapid.SampledFrom(volumes).Draw(t, "volume")
 	node := rapid.SampledFrom([]string{"i-a", "i-b"}).Draw(t, "node")
@@ -44,7 +42,7 @@ func step(t *rapid.T, s *Service, volumes []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Most writers go on from what they were told.
+		// Most writers go on from their last answer.
 		w := diskapi.Write{Volume: volume, AccessMode: writer, WriteMark: s.marks(volume, node)}
 		if w.Session != 0 {
 			w.Written, w.Flushed = w.Written+1, w.Written
@@ -67,7 +65,6 @@ func step(t *rapid.T, s *Service, volumes []string) {
 	}
 }
 
-// operated draws what a call of an operation is about.
 func operated(t *rapid.T, s *Service, call diskapi.Call, volume string, volumes []string) (o diskapi.Operated) {
 	snapshots := []string{"snap-none"}
 	groups := []string{"group-none"}
@@ -89,15 +86,13 @@ func operated(t *rapid.T, s *Service, call diskapi.Call, volume string, volumes 
 	return o
 }
 
-// marks is how far the writer of a volume at a node has come.
 func (s *Service) marks(volume, node string) diskapi.WriteMark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writes.Answer(volume, node).WriteMark
 }
 
-// view is everything that a service shows of its state. Times are left out:
-// they lose their monotonic part in the journal.
+// Times are left out: they lose their monotonic part in the journal.
 func view(s *Service) map[string]any {
 	violations := s.Violations(0)
 	for i := range violations {
@@ -112,8 +107,8 @@ func view(s *Service) map[string]any {
 	return map[string]any{"snapshots": snapshots, "disks": s.Disks(), "nodes": s.Nodes(), "faults": s.Faults(), "violations": violations, "stats": st}
 }
 
-// TestPropertyReplay: whatever happened, the state is the fold of the journal,
-// and a strict cloud never broke a limit or shared what is exclusive.
+// The state is always the fold of the journal, and a strict cloud never exceeds a limit or shares an
+// exclusive volume.
 func TestPropertyReplay(t *testing.T) {
 	root := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

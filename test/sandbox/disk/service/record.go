@@ -13,8 +13,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// replay folds the journal and closes the calls that were open when the last
-// process died: their callers heard nothing, or a broken connection.
+// replay also closes calls that the last process left open: their callers heard nothing, or a broken
+// connection.
 func (s *Service) replay(entries []diskapi.Entry) {
 	s.entries = entries
 	for _, e := range entries {
@@ -34,10 +34,9 @@ func (s *Service) replay(entries []diskapi.Entry) {
 	s.note(diskapi.Entry{Call: diskapi.ServiceStarted})
 }
 
-// record numbers and dates an entry, writes it to the journal, folds it and
-// wakes who waits for the log to grow. What is to be noted of writes before it
-// comes first. The caller holds mu. After a failed write nothing more is
-// recorded: state that is not in the journal would be lost.
+// record writes a numbered entry to the journal, folds it and wakes readers of the log. Notes of writes
+// come first. The caller holds mu. After a failed write nothing more is recorded: state that is not in the
+// journal would be lost.
 func (s *Service) record(e diskapi.Entry) diskapi.Entry {
 	for _, before := range s.writes.Before(e) {
 		s.recordOne(before)
@@ -72,7 +71,6 @@ func (s *Service) note(e diskapi.Entry) diskapi.Entry {
 	return s.record(e)
 }
 
-// fold lets every part of the state take the entry.
 func (s *Service) fold(e diskapi.Entry) {
 	s.cloud.Apply(e)
 	s.writes.Apply(e)
@@ -112,8 +110,7 @@ func (s *Service) statsOf(call diskapi.Call) *diskapi.CallStats {
 	return st
 }
 
-// since returns the entries after a sequence number. The slice is shared and
-// must not be changed.
+// The slice is shared and must not be changed.
 func (s *Service) since(seq uint64) (entries []diskapi.Entry, grown <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +118,6 @@ func (s *Service) since(seq uint64) (entries []diskapi.Entry, grown <-chan struc
 	return s.entries[from:len(s.entries):len(s.entries)], s.grown
 }
 
-// Stats returns the counts up to now.
 func (s *Service) Stats() diskapi.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +134,6 @@ func (s *Service) Stats() diskapi.Stats {
 	return out
 }
 
-// Disks returns every disk, where it is attached, and where the judge holds it
-// to be staged.
 func (s *Service) Disks() []diskapi.Disk {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,21 +144,18 @@ func (s *Service) Disks() []diskapi.Disk {
 	return disks
 }
 
-// Snapshots returns every snapshot, by handle.
 func (s *Service) Snapshots() []diskapi.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cloud.Snapshots()
 }
 
-// CutOff lists the CIDRs of clients that the storage refuses.
 func (s *Service) CutOff() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cloud.CutOff()
 }
 
-// Violations returns what the judge found from entry number since+1 on.
 func (s *Service) Violations(since uint64) []diskapi.Violation {
 	s.mu.Lock()
 	defer s.mu.Unlock()

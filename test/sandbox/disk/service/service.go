@@ -18,41 +18,30 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/writes"
 )
 
-// Config sets up a Service.
 type Config struct {
-	// StateDir holds the journal; it is created if missing.
-	StateDir string
-	// Slots is how many disks a node can have attached unless it says otherwise.
-	Slots int
-	// Lenient attaches what a cloud would refuse; see cloud.Config.
-	Lenient bool
-	// Latencies is how long the cloud takes for an operation that changes
-	// something, until SetLatency says otherwise.
+	StateDir  string
+	Slots     int
+	Lenient   bool
 	Latencies map[diskapi.Call]time.Duration
-	// Parallel is how many attaches and detaches the cloud carries out at a time;
-	// the others wait for their turn. 0 is any number.
+	// Parallel limits the attaches and detaches at a time; 0: no limit.
 	Parallel int
-	// AttachFor, DetachFor and CopyInBackground are those of cloud.Config. A copy takes the
-	// latency of CreateSnapshot, a group of them that of CreateVolumeGroupSnapshot.
+	// These are those of cloud.Config. A copy takes the latency of CreateSnapshot, a group of copies that
+	// of CreateVolumeGroupSnapshot.
 	AttachFor, DetachFor []diskapi.Operation
 	CopyInBackground     bool
-	// Devices are the disks where they are real; nil if they are simulated.
+	// Devices are real disks; nil: simulated.
 	Devices Devices
 	// Now is the clock of the log; time.Now if nil.
 	Now func() time.Time
 }
 
-// Devices are real disks. A call that they can't carry out has failed. Methods are called by several
-// goroutines at a time.
+// Devices are real disks. A call that they can't carry out has failed. Several goroutines call the methods.
 type Devices interface {
-	// Carry does what an operation comes to, before it is applied.
 	Carry(effect diskapi.Entry) error
-	// Power switches a node's power on or off, with its attached disks. A node without power has no
-	// devices.
+	// Power switches a node with its attached disks. A node without power has no devices.
 	Power(node string, on bool, attached []diskapi.Attachment) error
 }
 
-// Validate returns an error that says which field is wrong.
 func (c Config) Validate() error {
 	if c.StateDir == "" {
 		return errors.New("state-dir is empty: name a folder for the journal")
@@ -78,18 +67,16 @@ func (c Config) Validate() error {
 
 // Service is a running disk service. All methods are safe for parallel use.
 type Service struct {
-	now  func() time.Time
-	life context.Context // ends with Close
-	stop context.CancelFunc
-	work sync.WaitGroup // operations that the cloud is carrying out
-	// devices are real disks; nil: there are none.
+	now     func() time.Time
+	life    context.Context // ends with Close
+	stop    context.CancelFunc
+	work    sync.WaitGroup // operations that the cloud is carrying out
 	devices Devices
 	// turns has a place for each attach or detach at work; nil is no limit.
 	turns chan struct{}
 
-	// mu guards everything below. Invariant: the state of cloud, book, judge,
-	// latency and stats is the fold of entries, and entries is what the
-	// journal holds. writes is that fold, too, but for numbers that are newer.
+	// mu guards everything below. Invariant: the state of cloud, book, judge, latency and stats is the fold
+	// of entries, the journal's content. writes is that fold, too, but for newer numbers.
 	mu        sync.Mutex
 	journal   *journal.Journal
 	entries   []diskapi.Entry
@@ -107,8 +94,7 @@ type Service struct {
 	appendErr error                    // the journal failed: nothing is taken any more
 }
 
-// New opens the journal, replays it, and ends the calls that the last process
-// left open.
+// New replays the journal, and ends the calls that the last process left open.
 func New(c Config) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -156,7 +142,7 @@ func New(c Config) (*Service, error) {
 	return s, nil
 }
 
-// power gives a node the devices of its attached disks, or none. The caller holds mu.
+// The caller holds mu.
 func (s *Service) power(node string, on bool) error {
 	if s.devices == nil {
 		return nil
@@ -172,7 +158,7 @@ func (s *Service) power(node string, on bool) error {
 	return s.devices.Power(node, on, attached)
 }
 
-// Close ends what is going on without applying it, and closes the journal.
+// Close ends operations without applying them, and closes the journal.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	s.stop() // under mu, so that no operation starts after it

@@ -35,7 +35,6 @@ func newService(t *testing.T, c Config) *Service {
 	return s
 }
 
-// do makes a call that must succeed.
 func do(t *testing.T, s *Service, r diskapi.Request) diskapi.Answer {
 	t.Helper()
 	a := s.Do(t.Context(), r)
@@ -45,7 +44,6 @@ func do(t *testing.T, s *Service, r diskapi.Request) diskapi.Answer {
 	return a
 }
 
-// diskAndNodes makes a disk and the nodes i-a and i-b.
 func diskAndNodes(t *testing.T, s *Service) string {
 	t.Helper()
 	for _, n := range []string{"i-a", "i-b"} {
@@ -58,7 +56,6 @@ func publish(volume, node string) diskapi.Request {
 	return diskapi.Request{Call: diskapi.ControllerPublish, Volume: volume, Node: node, Args: diskapi.Args{AccessMode: writer}}
 }
 
-// waitFor waits until the log has an entry that matches.
 func waitFor(t *testing.T, s *Service, f diskapi.Filter) diskapi.Entry {
 	t.Helper()
 	var seen uint64
@@ -88,8 +85,7 @@ func phases(s *Service, call diskapi.Call) []diskapi.Phase {
 	return out
 }
 
-// TestLateEffect: the caller gives up while the cloud is attaching; the attach
-// is applied all the same, after it returned.
+// The caller gives up, and the attach is applied all the same.
 func TestLateEffect(t *testing.T) {
 	s := newService(t, Config{Latencies: map[diskapi.Call]time.Duration{diskapi.ControllerPublish: 300 * time.Millisecond}})
 	vol := diskAndNodes(t, s)
@@ -105,8 +101,6 @@ func TestLateEffect(t *testing.T) {
 	}
 }
 
-// TestSameCallJoins: the same publish, sent again while the first is going on,
-// waits for it and gets its answer; there is one attachment.
 func TestSameCallJoins(t *testing.T) {
 	s := newService(t, Config{Latencies: map[diskapi.Call]time.Duration{diskapi.ControllerPublish: 100 * time.Millisecond}})
 	vol := diskAndNodes(t, s)
@@ -132,8 +126,6 @@ func TestSameCallJoins(t *testing.T) {
 	}
 }
 
-// TestReplay: a service that starts from the journal of another has the same
-// disks, nodes, faults, violations and counts.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	s := newService(t, Config{StateDir: dir})
@@ -169,15 +161,14 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestOpenCallIsLost: a call that was open when the process died is closed by
-// the next one as in doubt, and its operation is forgotten.
+// The next process closes an open call as in doubt, and forgets its operation.
 func TestOpenCallIsLost(t *testing.T) {
 	dir := t.TempDir()
 	s := newService(t, Config{StateDir: dir, Latencies: map[diskapi.Call]time.Duration{diskapi.ControllerPublish: time.Hour}})
 	vol := diskAndNodes(t, s)
 	go s.Do(context.Background(), publish(vol, "i-a"))
 	waitFor(t, s, diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived})
-	// What a killed process leaves is its journal as it is now.
+	// A killed process leaves its journal as it is now.
 	data, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -199,14 +190,14 @@ func TestOpenCallIsLost(t *testing.T) {
 	}
 }
 
-// TestFullDisk: what can't be journaled is not done, and nobody waits for it.
+// Without a journal entry nothing is done, and nobody waits for it.
 func TestFullDisk(t *testing.T) {
 	s := newService(t, Config{Latencies: map[diskapi.Call]time.Duration{diskapi.ControllerPublish: 200 * time.Millisecond}})
 	vol := diskAndNodes(t, s)
 	answer := make(chan diskapi.Answer, 1)
 	go func() { answer <- s.Do(context.Background(), publish(vol, "i-a")) }()
 	waitFor(t, s, diskapi.Filter{Call: diskapi.ControllerPublish, Phase: diskapi.Arrived})
-	// A journal that is closed fails as one on a full disk does.
+	// A closed journal fails like a journal on a full disk.
 	if err := s.journal.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -233,8 +224,6 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestParallel has a cloud that carries out two attaches at a time: a third
-// arrives, and waits for one of them to end.
 func TestParallel(t *testing.T) {
 	s := newService(t, Config{Parallel: 2, Latencies: map[diskapi.Call]time.Duration{diskapi.ControllerPublish: time.Hour}})
 	first := diskAndNodes(t, s)

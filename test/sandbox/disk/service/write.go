@@ -10,9 +10,8 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// Write carries out writes of a node, or refuses them, each by itself. They are no calls: no
-// fault hits them, no operation on a volume waits for them, and few are in the log (see
-// package writes).
+// Write carries writes out or refuses them, each by itself. They are no calls: no fault hits them, no
+// operation waits for them, and few are in the log (see package writes).
 func (s *Service) Write(w diskapi.Writes) ([]diskapi.WriteAnswer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,8 +37,8 @@ func (s *Service) Write(w diskapi.Writes) ([]diskapi.WriteAnswer, error) {
 	return answers, s.appendErr
 }
 
-// flush returns the effect of a call that ends a writer with what came of its last flush: one
-// that the storage refuses leaves on the disk what was there. The caller holds mu.
+// flush adds the outcome of a writer's last flush; a refused flush leaves the disk as it was. The caller
+// holds mu.
 func (s *Service) flush(e diskapi.Entry) diskapi.Entry {
 	if e.Write != nil && s.cloud.RefuseWrite(e.Volume, e.Node) != "" {
 		mark := *e.Write
@@ -49,8 +48,7 @@ func (s *Service) flush(e diskapi.Entry) diskapi.Entry {
 	return e
 }
 
-// copied returns the effect of a call that makes a copy with the number of the last write that
-// the copy has. The caller holds mu.
+// The number is that of the copy's last write. The caller holds mu.
 func (s *Service) copied(e diskapi.Entry) diskapi.Entry {
 	if flushed, copied := s.cloud.Copied(e); copied {
 		e.Write = &diskapi.WriteMark{Flushed: flushed}

@@ -11,7 +11,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// pod writes to a volume at a node, as a node plugin has it do.
 type pod struct {
 	volume, node string
 	boot         int
@@ -34,14 +33,12 @@ func (p *pod) write(t *testing.T, s *Service) (refused string) {
 	return answers[0].Refused
 }
 
-// end is the NodeUnpublish that ends the pod.
 func (p *pod) end() diskapi.Request {
 	last := p.mark
 	last.Flushed = last.Written
 	return diskapi.Request{Call: diskapi.NodeUnpublish, Volume: p.volume, Node: p.node, Args: diskapi.Args{Path: "/pod", Write: &last}}
 }
 
-// notes lists what the log has of writes.
 func notes(s *Service) (out []string) {
 	entries, _ := s.since(0)
 	for _, e := range entries {
@@ -55,8 +52,6 @@ func notes(s *Service) (out []string) {
 	return out
 }
 
-// TestFewWritesAreNoted: the first one, how far a writer has come before something changes,
-// and the first one after that.
 func TestFewWritesAreNoted(t *testing.T) {
 	s := newService(t, Config{Lenient: true})
 	vol := diskAndNodes(t, s)
@@ -99,8 +94,6 @@ func TestFewWritesAreNoted(t *testing.T) {
 	}
 }
 
-// TestWhoseWritesAreRefused: a machine that was switched off, also by its boot before, one
-// that is cut off, one that has not the disk, and one that is not known.
 func TestWhoseWritesAreRefused(t *testing.T) {
 	s := newService(t, Config{})
 	vol := diskAndNodes(t, s)
@@ -140,8 +133,7 @@ func TestWhoseWritesAreRefused(t *testing.T) {
 	}
 }
 
-// TestLastFlushIsRefused: what a machine that is cut off has only in memory does not come to
-// the disk when it unmounts.
+// The memory of a cut-off machine does not reach the disk by its unmount.
 func TestLastFlushIsRefused(t *testing.T) {
 	s := newService(t, Config{})
 	vol := diskAndNodes(t, s)
@@ -166,8 +158,7 @@ func TestLastFlushIsRefused(t *testing.T) {
 	}
 }
 
-// TestWritesOutliveTheService: a service that comes back has what it noted, and takes from the
-// writers what they have.
+// The next service has its notes, and takes the rest from the writers.
 func TestWritesOutliveTheService(t *testing.T) {
 	c := Config{StateDir: t.TempDir(), Slots: 4}
 	s, err := New(c)
@@ -200,8 +191,7 @@ func TestWritesOutliveTheService(t *testing.T) {
 	}
 }
 
-// TestOldWrites: a write that is made again, or by a writer that is not the one that there is,
-// changes nothing; its writer is told how far it has come.
+// A repeated write, or a write of a former writer, changes nothing; the writer is told its progress.
 func TestOldWrites(t *testing.T) {
 	s := newService(t, Config{})
 	vol := diskAndNodes(t, s)
@@ -232,8 +222,8 @@ func TestOldWrites(t *testing.T) {
 	}
 }
 
-// TestRefusedWriterStaysReadOnly: a writer of whom a write was refused writes no more when the
-// disk is back, and its unmount flushes nothing; the next one finds what was there.
+// A refused writer never writes again, and its unmount flushes nothing; the next writer finds the earlier
+// content.
 func TestRefusedWriterStaysReadOnly(t *testing.T) {
 	s := newService(t, Config{})
 	vol := diskAndNodes(t, s)
@@ -256,8 +246,6 @@ func TestRefusedWriterStaysReadOnly(t *testing.T) {
 	}
 }
 
-// TestFlushedOutlivesTheService: what the log says was flushed is on the disk of the service
-// that comes back, though its machine is off.
 func TestFlushedOutlivesTheService(t *testing.T) {
 	c := Config{StateDir: t.TempDir(), Slots: 4}
 	s, err := New(c)
@@ -288,8 +276,6 @@ func TestFlushedOutlivesTheService(t *testing.T) {
 	}
 }
 
-// TestWritesAroundAFence: the log has how far a machine came before the storage refused it, and
-// its first write when it is let in.
 func TestWritesAroundAFence(t *testing.T) {
 	s := newService(t, Config{})
 	vol := diskAndNodes(t, s)

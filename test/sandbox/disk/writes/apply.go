@@ -4,8 +4,7 @@ package writes
 
 import "github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 
-// Apply folds an entry of the log into the state. Entries that concern no writer are passed
-// over.
+// Apply folds a log entry into the state. It passes over entries that concern no writer.
 func (s *State) Apply(e diskapi.Entry) {
 	s.concerned(e, func(_, _ string, w *writer) { w.changed = true })
 	switch e.Phase {

@@ -9,36 +9,27 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// State has what is on the disks and who writes to them. It is for serial use. The zero value
-// is empty and ready.
+// State knows the disks' contents and writers. It is for serial use. The zero value is ready.
 type State struct {
 	disks map[string]*disk
 }
 
-// disk is a volume that was written to.
 type disk struct {
-	// flushed is the number of the write that was flushed last.
 	flushed uint64
 	writers map[string]*writer // by node
 }
 
-// writer is a mount of a volume that was written to, as its machine has it in memory.
 type writer struct {
 	diskapi.WriteMark
-	// noted is Written as the log has it.
-	noted uint64
-	// changed: the next write is to be noted.
+	noted   uint64
 	changed bool
-	// refused: a write was refused, and no other one will be taken.
 	refused bool
 }
 
-// readOnly is what a writer is told that was refused before: its file system is read-only.
 const readOnly = "a write was refused before: unmount the volume first"
 
-// Take takes a write, unless it is refused for a reason that the caller names. It returns what
-// is to be noted of it, if anything: only when that is applied is the write carried out. Answer
-// then has what the writer is told.
+// Take takes a write, unless the caller names a refusal. The write is carried out when the returned note is
+// applied.
 func (s *State) Take(node string, w diskapi.Write, refusal string) (note diskapi.Entry, noted bool) {
 	note = diskapi.Entry{Volume: w.Volume, Node: node}
 	have := s.writer(w.Volume, node)
@@ -62,7 +53,6 @@ func (s *State) Take(node string, w diskapi.Write, refusal string) (note diskapi
 	return note, have.changed
 }
 
-// Answer is what the writer of a volume at a node is told.
 func (s *State) Answer(volume, node string) diskapi.WriteAnswer {
 	a := diskapi.WriteAnswer{Volume: volume}
 	if w := s.writer(volume, node); w != nil {
@@ -74,8 +64,7 @@ func (s *State) Answer(volume, node string) diskapi.WriteAnswer {
 	return a
 }
 
-// Before returns what is to be noted before an entry: how far the writers have come that it
-// concerns, if the log does not have that yet.
+// Before returns the writers' progress that the log must have before an entry.
 func (s *State) Before(e diskapi.Entry) []diskapi.Entry {
 	var notes []diskapi.Entry
 	s.concerned(e, func(volume, node string, w *writer) {
@@ -88,8 +77,7 @@ func (s *State) Before(e diskapi.Entry) []diskapi.Entry {
 	return notes
 }
 
-// concerned visits the writers of whom an entry may change who can write, or what is lost, in
-// a fixed order: those of a volume, those of a machine, or all.
+// concerned visits, in a fixed order, the writers that an entry may end or harm.
 func (s *State) concerned(e diskapi.Entry, visit func(volume, node string, w *writer)) {
 	switch e.Call {
 	case diskapi.WorkBegan:
@@ -109,7 +97,6 @@ func (s *State) concerned(e diskapi.Entry, visit func(volume, node string, w *wr
 	}
 }
 
-// visit visits the writers of volumes at a node, or at any if it is empty.
 func (s *State) visit(volumes []string, at string, visit func(volume, node string, w *writer)) {
 	for _, volume := range volumes {
 		d, ok := s.disks[volume]
@@ -124,7 +111,6 @@ func (s *State) visit(volumes []string, at string, visit func(volume, node strin
 	}
 }
 
-// Flushed is the number of the last write of a node to a volume that is on the disk.
 func (s *State) Flushed(volume, node string) uint64 {
 	if w := s.writer(volume, node); w != nil {
 		return w.Flushed
@@ -140,7 +126,6 @@ func (s *State) writer(volume, node string) *writer {
 	return d.writers[node]
 }
 
-// OnDisk is the number of the last write that is on a disk.
 func (s *State) OnDisk(volume string) uint64 {
 	if d, ok := s.disks[volume]; ok {
 		return d.flushed

@@ -8,7 +8,6 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/disk/diskapi"
 )
 
-// log folds entries into a state, each with the next number from 1.
 func log(entries ...diskapi.Entry) *State {
 	s := &State{}
 	for i, e := range entries {
@@ -26,7 +25,6 @@ func noted(call diskapi.Call, node string, session, written, flushed uint64) dis
 	return e
 }
 
-// ends is a call that ends the writer of a session; 0: it names none.
 func ends(call diskapi.Call, node string, session, flushed uint64) diskapi.Entry {
 	e := diskapi.Entry{Phase: diskapi.Applied, Call: call, Volume: "v", Node: node}
 	if session != 0 {
@@ -35,7 +33,6 @@ func ends(call diskapi.Call, node string, session, flushed uint64) diskapi.Entry
 	return e
 }
 
-// finds is the number that a new writer finds on the disk.
 func finds(t *testing.T, s *State) uint64 {
 	t.Helper()
 	note, ok := s.Take("new", diskapi.Write{Volume: "v"}, "")
@@ -45,7 +42,6 @@ func finds(t *testing.T, s *State) uint64 {
 	return note.Write.Flushed
 }
 
-// What the log says is what the next writer finds, and who writes still.
 func TestApply(t *testing.T) {
 	began, other := noted(diskapi.WriteBegan, "a", 0, 1, 0), noted(diskapi.WriteBegan, "b", 0, 5, 4)
 	for name, test := range map[string]struct {
@@ -83,7 +79,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// A write that is not the next one of the writer that there is changes nothing, and is not noted.
+// A write that is not the writer's next changes nothing, and is not noted.
 func TestTakeOldWrites(t *testing.T) {
 	for name, w := range map[string]diskapi.WriteMark{
 		"of a writer that has ended": {Session: 7, Written: 8, Flushed: 8},
@@ -106,7 +102,7 @@ func TestTakeOldWrites(t *testing.T) {
 	}
 }
 
-// A write that flushes nothing new leaves on the disk what others have flushed.
+// A write without a new flush keeps on the disk what others have flushed.
 func TestTakeFlushesNothing(t *testing.T) {
 	s := log(noted(diskapi.WriteBegan, "a", 0, 1, 0), noted(diskapi.Wrote, "a", 1, 5, 4),
 		noted(diskapi.WriteBegan, "b", 0, 5, 4), noted(diskapi.Wrote, "b", 3, 10, 9))
@@ -116,8 +112,7 @@ func TestTakeFlushesNothing(t *testing.T) {
 	}
 }
 
-// Before everything that may change who can write, the log has how far those writers are that
-// it is about.
+// Before a change of writers, the log has the progress of the writers concerned.
 func TestBefore(t *testing.T) {
 	for _, test := range []struct {
 		call         diskapi.Call

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package link is the network between a component and the API server: a TCP
-// proxy that can be cut. It reads and writes the bytes of others and decides
-// nothing.
+// Package link is the network between a component and the API server: a TCP proxy that can be cut. It
+// decides nothing.
 package link
 
 import (
@@ -15,10 +14,8 @@ import (
 	"time"
 )
 
-// Link forwards connections from one loopback address to another. While it is
-// cut, nothing passes and nobody is told: connections stay open and new ones
-// are accepted, as when a network drops every packet. After it is restored the
-// bytes go on where they stopped. Its methods are safe for parallel use.
+// Link forwards connections. While it is cut, connections stay open, new ones are accepted, and nothing
+// passes. Its methods are safe for parallel use.
 type Link struct {
 	listener net.Listener
 	target   string
@@ -30,7 +27,6 @@ type Link struct {
 	closed  bool
 }
 
-// Open listens on addr and forwards to target until Close.
 func Open(addr, target string) (*Link, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -42,10 +38,8 @@ func Open(addr, target string) (*Link, error) {
 	return l, nil
 }
 
-// Addr is where the link listens.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Cut stops the flow of bytes in both directions.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +52,6 @@ func (l *Link) Cut() {
 	}
 }
 
-// Restore lets the bytes flow again.
 func (l *Link) Restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,14 +65,12 @@ func (l *Link) Restore() {
 	close(l.whole)
 }
 
-// Whole says whether bytes flow.
 func (l *Link) Whole() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isWhole
 }
 
-// Close ends the link and its connections.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +97,6 @@ func (l *Link) accept() {
 	}
 }
 
-// forward connects one client once the link is whole, and copies both ways.
 func (l *Link) forward(client net.Conn) {
 	if !l.track(client) {
 		return
@@ -130,8 +120,7 @@ func (l *Link) forward(client net.Conn) {
 	<-done
 }
 
-// copy moves bytes until src ends, pausing while the link is cut, and passes
-// the end on. What a read that was under way brings after a cut waits, too.
+// Bytes that a pending read brings after a cut wait, too.
 func (l *Link) copy(dst, src net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -161,7 +150,6 @@ func (l *Link) awaitWhole() {
 	<-whole
 }
 
-// track makes a connection subject to Cut and Close.
 func (l *Link) track(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// echo answers every line with the same line.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// ErrUnknown is wrapped when no child of the given name was ever started.
 var ErrUnknown = errors.New("no such component")
 
 // Group supervises child processes. Its methods are safe for parallel use.
@@ -31,7 +30,6 @@ type Group struct {
 	failure  error
 }
 
-// child is one supervised process. Its fields are guarded by Group.mu.
 type child struct {
 	spec    Spec
 	cmd     *exec.Cmd
@@ -42,7 +40,6 @@ type child struct {
 	quick   int // quick exits in a row
 }
 
-// NewGroup returns an empty group. Close ends it.
 func NewGroup() *Group {
 	return &Group{
 		spawner:  newSpawner(),
@@ -51,11 +48,9 @@ func NewGroup() *Group {
 	}
 }
 
-// Failed is closed when a child ended without being asked to. Failure then
-// says which one.
+// Failed is closed when a child ended unasked. Failure then has its *ExitError.
 func (g *Group) Failed() <-chan struct{} { return g.failed }
 
-// Failure is nil until Failed is closed, and an *ExitError afterwards.
 func (g *Group) Failure() error {
 	select {
 	case <-g.failed:
@@ -65,7 +60,6 @@ func (g *Group) Failure() error {
 	}
 }
 
-// Launch starts a new child. The name must not be in use.
 func (g *Group) Launch(spec Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
@@ -83,8 +77,6 @@ func (g *Group) Launch(spec Spec) error {
 	return nil
 }
 
-// Start starts a child again that was killed or has exited. Starting one that
-// runs is an error.
 func (g *Group) Start(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +91,6 @@ func (g *Group) Start(name string) error {
 	return g.startLocked(c)
 }
 
-// Change gives a child other arguments, with which it is started next.
 func (g *Group) Change(name string, args []string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,8 +102,8 @@ func (g *Group) Change(name string, args []string) error {
 	return nil
 }
 
-// Kill ends a child with SIGKILL, with everything in its process group, and
-// returns once it is reaped. Killing one that has ended is not an error.
+// Kill ends a child and its process group, and waits until it is reaped. It is no error if the child has
+// ended.
 func (g *Group) Kill(ctx context.Context, name string) error {
 	g.mu.Lock()
 	c, ok := g.children[name]
@@ -130,9 +121,7 @@ func (g *Group) Kill(ctx context.Context, name string) error {
 	}
 }
 
-// Terminate asks a child to end, with SIGTERM to it alone, and kills it with
-// everything in its process group if it has not ended after grace. It returns
-// once the child is reaped. Terminating one that has ended is not an error.
+// Terminate sends SIGTERM to the child alone, and kills its process group after grace.
 func (g *Group) Terminate(ctx context.Context, name string, grace time.Duration) error {
 	g.mu.Lock()
 	c, ok := g.children[name]
@@ -160,13 +149,10 @@ func (g *Group) Terminate(ctx context.Context, name string, grace time.Duration)
 	return nil
 }
 
-// Pause stops a child with SIGSTOP: it keeps its sockets and its memory and
-// does nothing.
 func (g *Group) Pause(name string) error {
 	return g.signal(name, syscall.SIGSTOP, Running, Paused)
 }
 
-// Resume lets a paused child go on.
 func (g *Group) Resume(name string) error {
 	return g.signal(name, syscall.SIGCONT, Paused, Running)
 }
@@ -188,7 +174,6 @@ func (g *Group) signal(name string, sig syscall.Signal, from, to State) error {
 	return nil
 }
 
-// Status lists the children by name.
 func (g *Group) Status() []Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,8 +189,7 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Close kills every child and returns when all are reaped. The group can't be
-// used afterwards.
+// The group can't be used after Close.
 func (g *Group) Close() {
 	g.mu.Lock()
 	if g.closed {
@@ -224,11 +208,8 @@ func (g *Group) Close() {
 	g.spawner.stop()
 }
 
-// killLocked sends SIGKILL and returns the channel that closes when the
-// process is reaped.
 func (g *Group) killLocked(c *child) <-chan struct{} {
 	if c.state == Running || c.state == Paused {
-		// ESRCH means it ended a moment ago; its reaper closes the channel.
 		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 	}
 	c.state = Killed
@@ -245,7 +226,7 @@ func (g *Group) startLocked(c *child) error {
 	}
 	defer log.Close() // the child has its own descriptor
 	cmd := exec.Command(c.spec.Path, c.spec.Args...)
-	cmd.Args[0] = c.spec.Name // by which client-go names it to the API server, as it does elsewhere
+	cmd.Args[0] = c.spec.Name // client-go sends this name to the API server
 	cmd.Dir = c.spec.Dir
 	cmd.Env = append(os.Environ(), c.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -259,10 +240,8 @@ func (g *Group) startLocked(c *child) error {
 	return nil
 }
 
-// reap waits for one process and decides what its end means.
 func (g *Group) reap(c *child, cmd *exec.Cmd, gone chan struct{}, started time.Time) {
 	err := cmd.Wait()
-	// What it left in its process group goes with it.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	defer close(gone)
 	g.mu.Lock()
@@ -291,7 +270,6 @@ func (g *Group) reap(c *child, cmd *exec.Cmd, gone chan struct{}, started time.T
 	})
 }
 
-// restart brings an exited child back, unless someone else acted on it first.
 func (g *Group) restart(c *child, ended *exec.Cmd) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

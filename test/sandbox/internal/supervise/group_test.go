@@ -17,10 +17,8 @@ import (
 	"time"
 )
 
-// helperEnv turns the test binary into the parent of a group.
 const helperEnv = "SUPERVISE_TEST_PARENT"
 
-// TestMain lets the test binary play the parent that is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(helperEnv); dir != "" {
 		os.Exit(runParent(dir))
@@ -28,8 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runParent starts children of which one has a child of its own, prints their
-// process ids and waits to be killed.
 func runParent(dir string) int {
 	g := NewGroup()
 	for i := range 3 {
@@ -58,8 +54,6 @@ func newTestGroup(t *testing.T) *Group {
 	return g
 }
 
-// await polls a condition of the operating system, for which there is nothing
-// to watch, until the test's deadline.
 func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -71,7 +65,6 @@ func await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// alive says whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

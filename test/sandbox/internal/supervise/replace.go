@@ -4,8 +4,6 @@ package supervise
 
 import "fmt"
 
-// Replace gives the child of the spec's name another program, with which it is
-// started next.
 func (g *Group) Replace(spec Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err

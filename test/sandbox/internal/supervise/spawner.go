@@ -7,10 +7,8 @@ import (
 	"runtime"
 )
 
-// spawner starts processes from one operating-system thread that lives as
-// long as the group. The kernel sends the parent-death signal when the thread
-// that forked the child ends, not when the process does; a goroutine that
-// moves between threads would get children killed at random.
+// A single operating-system thread starts all processes: the kernel sends the parent-death signal when the
+// forking thread ends.
 type spawner struct {
 	requests chan spawnRequest
 }
@@ -33,12 +31,10 @@ func (s *spawner) run() {
 	}
 }
 
-// start forks and execs on the spawner's thread.
 func (s *spawner) start(cmd *exec.Cmd) error {
 	result := make(chan error, 1)
 	s.requests <- spawnRequest{cmd: cmd, result: result}
 	return <-result
 }
 
-// stop ends the thread; children that still run are killed by the kernel.
 func (s *spawner) stop() { close(s.requests) }

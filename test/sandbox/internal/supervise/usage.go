@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// clockTick is the unit of processor times in /proc: USER_HZ, which is 100 on
-// every architecture that Go runs on.
+// USER_HZ in /proc is 100 on every architecture that Go runs on.
 const clockTick = time.Second / 100
 
-// CPU is the processor time, of the user and of the kernel, that the children
-// have taken so far, those that are gone included.
+// CPU includes user and kernel time, and children that are gone.
 func (g *Group) CPU() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -31,14 +29,13 @@ func (g *Group) CPU() time.Duration {
 	return total
 }
 
-// taken reads a process' processor time; zero when it has just gone.
 func taken(path string) time.Duration {
 	stat, err := os.ReadFile(path)
 	if err != nil {
 		return 0
 	}
-	// utime and stime are the 14th and 15th field (proc_pid_stat(5)). The second is
-	// the program's name in parentheses, which may hold anything.
+	// utime and stime are the 14th and 15th field (proc_pid_stat(5)). The program's name in parentheses may
+	// hold anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return 0

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image writes container images as archives, for nodes that run containers and reach no
-// registry. An archive is an OCI image layout: a container runtime imports it under the names
-// that it has.
-//
-// Reads: a folder that becomes the image's only layer. Decides: nothing. Writes: the archive, equal
-// for equal folders.
+// Package image writes container images as OCI archives for nodes without a registry. It reads a folder,
+// which becomes the image's only layer. Equal folders make equal archives.
 package image

@@ -17,18 +17,12 @@ import (
 	"runtime"
 )
 
-// Image is an image to write.
 type Image struct {
-	// Names are its full names in pods, such as "docker.io/library/busybox:1.35".
-	Names []string
-	// Folder has its files.
-	Folder string
-	// Entrypoint and Command run unless a pod says otherwise.
+	Names               []string
+	Folder              string
 	Entrypoint, Command []string
-	// Env has the environment, as NAME=value.
-	Env []string
-	// User is the user, or user:group, as whom it is run; root if empty.
-	User string
+	Env                 []string
+	User                string
 }
 
 // Media types of the OCI image specification 1.1 (github.com/opencontainers/image-spec, media-types.md).
@@ -38,12 +32,11 @@ const (
 	typeManifest  = "application/vnd.oci.image.manifest.v1+json"
 	typeConfig    = "application/vnd.oci.image.config.v1+json"
 	typeLayer     = "application/vnd.oci.image.layer.v1.tar+gzip"
-	// annotationName is where containerd finds the full name of an image that it imports
-	// (github.com/containerd/containerd core/images AnnotationImageName).
+	// containerd finds an imported image's full name here (github.com/containerd/containerd core/images
+	// AnnotationImageName).
 	annotationName = "io.containerd.image.name"
 )
 
-// descriptor points to a blob.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -84,7 +77,7 @@ type config struct {
 	} `json:"rootfs"`
 }
 
-// Write writes the image to a file, which is there when it is complete.
+// Write writes the image to a file. The file is there only when it is complete.
 func (i Image) Write(path string) (err error) {
 	if len(i.Names) == 0 {
 		return errors.New("an image without a name can't be asked for: name it")
@@ -109,7 +102,6 @@ func (i Image) Write(path string) (err error) {
 	return nil
 }
 
-// layout writes the archive.
 func (i Image) layout(out io.Writer, l layer) error {
 	here := platform{Architecture: runtime.GOARCH, OS: "linux"}
 	c := config{platform: here}
@@ -136,7 +128,6 @@ func (i Image) layout(out io.Writer, l layer) error {
 	return errors.Join(w.err, w.tar.Close())
 }
 
-// writer adds files to an archive; the first error is kept, and the rest is left out.
 type writer struct {
 	tar *tar.Writer
 	err error
@@ -171,7 +162,6 @@ func (w *writer) stream(name string, from io.Reader, size int64) {
 	}
 }
 
-// json adds a blob.
 func (w *writer) json(mediaType string, v any) descriptor {
 	data := w.encode(v)
 	sum := sha256.New()
@@ -189,5 +179,4 @@ func (w *writer) encode(v any) []byte {
 
 func digest(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
 
-// blob is the name of a blob in the archive.
 func blob(d descriptor) string { return "blobs/sha256/" + d.Digest[len("sha256:"):] }

@@ -17,7 +17,6 @@ import (
 	"testing"
 )
 
-// folder makes a small root file system.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +33,6 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// files reads a tar.
 func files(t *testing.T, r io.Reader) (map[string]*tar.Header, map[string][]byte) {
 	t.Helper()
 	headers, contents := map[string]*tar.Header{}, map[string][]byte{}
@@ -62,8 +60,6 @@ func decode[T any](t *testing.T, data []byte) T {
 	return v
 }
 
-// TestLayout reads an archive as a runtime does: from the name to the manifest, to the
-// configuration and to the files.
 func TestLayout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "image.tar")
 	names := []string{"docker.io/library/busybox:1", "example.org/other:2"}
@@ -121,7 +117,6 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestEqualFolders: the same files make the same archive, whenever they were written.
 func TestEqualFolders(t *testing.T) {
 	var archives [2][]byte
 	for i := range archives {

@@ -16,18 +16,16 @@ import (
 	"time"
 )
 
-// epoch is the time of every file, so that equal folders make equal archives.
+// epoch is every file's time, so that equal folders make equal archives.
 var epoch = time.Unix(0, 0).UTC()
 
-// layer is a packed folder.
 type layer struct {
 	path string // of the compressed tar
 	size int64
-	// packed is the digest of the stored tar, plain the digest of the unpacked tar.
+	// packed is the digest of the stored tar, plain of the unpacked tar.
 	packed, plain string
 }
 
-// pack writes a folder as a compressed tar to a file.
 func pack(folder, path string) (l layer, err error) {
 	out, err := os.Create(path)
 	if err != nil {
@@ -50,7 +48,6 @@ func pack(folder, path string) (l layer, err error) {
 	return layer{path: path, size: info.Size(), packed: digest(packed), plain: digest(plain)}, nil
 }
 
-// addAll adds the contents of a folder, in the order of the names.
 func addAll(archive *tar.Writer, folder string) error {
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == folder {
@@ -64,7 +61,6 @@ func addAll(archive *tar.Writer, folder string) error {
 	})
 }
 
-// add adds one file with its owner and its mode, as the packages that it comes from have them.
 func add(archive *tar.Writer, path, name string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command images makes the images that the sandbox's real nodes have, from Debian's packages.
-// It needs apt-get and dpkg-deb.
+// Command images makes the images of the sandbox's real nodes from Debian's packages. It needs apt-get and
+// dpkg-deb.
 package main
 
 import (

@@ -17,17 +17,12 @@ import (
 	"github.com/moorage-dev/moorage/test/sandbox/real/image"
 )
 
-// recipe says how an image is made.
 type recipe struct {
-	// image has the names and the command. Its folder is filled from the packages.
-	image image.Image
-	// packages are Debian's. The libraries that they need come with them, but for those in without.
+	image             image.Image
 	packages, without []string
-	// finish completes the folder after the packages were unpacked.
-	finish func(ctx context.Context, folder string) error
+	finish            func(ctx context.Context, folder string) error
 }
 
-// recipes lists the images by name.
 func recipes() map[string]recipe {
 	return map[string]recipe{
 		"busybox": {
@@ -92,7 +87,6 @@ func recipes() map[string]recipe {
 	}
 }
 
-// makeImage makes one image, unless it is there.
 func makeImage(ctx context.Context, path string, r recipe) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -120,7 +114,7 @@ func makeImage(ctx context.Context, path string, r recipe) error {
 	return r.image.Write(path)
 }
 
-// unpack downloads the packages and unpacks them. Their scripts are not run.
+// unpack does not run the packages' scripts.
 func unpack(ctx context.Context, work string, r recipe) error {
 	needed, err := libraries(ctx, r.packages, r.without)
 	if err != nil {
@@ -142,8 +136,7 @@ func unpack(ctx context.Context, work string, r recipe) error {
 	return nil
 }
 
-// libraries lists the shared libraries that packages need, as apt would install them on a machine
-// that has none. Only the packages' scripts need the rest.
+// libraries lists the shared libraries that packages need. Only the packages' scripts need the rest.
 func libraries(ctx context.Context, packages, without []string) ([]string, error) {
 	out, err := command(ctx, "", "apt-get", append([]string{
 		"install", "--simulate", "--no-install-recommends", "-o", "Dir::State::status=/dev/null",
@@ -165,7 +158,6 @@ func libraries(ctx context.Context, packages, without []string) ([]string, error
 	return list, nil
 }
 
-// users makes the files and folders that every image needs.
 func users(folder string) error {
 	var errs []error
 	for _, dir := range []string{"bin", "etc", "tmp", "proc", "sys", "dev", "run", "root", "var/tmp"} {
@@ -183,7 +175,6 @@ func users(folder string) error {
 	return errors.Join(errs...)
 }
 
-// applets makes a link for each of busybox's commands.
 func applets(ctx context.Context, folder string) error {
 	busybox := filepath.Join(folder, "bin", "busybox")
 	list, err := command(ctx, "", busybox, "--list")
@@ -201,13 +192,11 @@ func applets(ctx context.Context, folder string) error {
 	return nil
 }
 
-// agnhost builds the program of Kubernetes' end-to-end tests. Of its image DNS tools, curl, socat and a
-// registry are missing.
 func agnhost(ctx context.Context, folder string) error {
 	if err := applets(ctx, folder); err != nil {
 		return err
 	}
-	// Linked without shared libraries, and otherwise as the sandbox is, so that little is compiled anew.
+	// Linked without shared libraries, and otherwise like the sandbox: little is compiled anew.
 	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w -linkmode external -extldflags -static",
 		"-o", filepath.Join(folder, "agnhost"), "k8s.io/kubernetes/test/images/agnhost")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -216,7 +205,6 @@ func agnhost(ctx context.Context, folder string) error {
 	return nil
 }
 
-// startPostgreSQL makes a database with checksums on a volume that has none, and serves it.
 const startPostgreSQL = `set -e
 mkdir -p "$PGDATA"
 chown -R postgres "$PGDATA"
@@ -225,7 +213,6 @@ test -s "$PGDATA/PG_VERSION" || su -s /bin/sh postgres -c "initdb --data-checksu
 exec su -s /bin/sh postgres -c "exec postgres -k /tmp"
 `
 
-// postgresql makes the database's user, and the script that starts it.
 func postgresql(ctx context.Context, folder string) error {
 	if err := applets(ctx, folder); err != nil {
 		return err
@@ -256,7 +243,6 @@ func appendTo(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// command runs a program and returns its output. The error has its complaints.
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, name, args...)

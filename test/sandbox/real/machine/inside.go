@@ -16,13 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joinTimeout is how long a machine may take until it can be joined. It takes milliseconds.
 const joinTimeout = time.Minute
 
-// joinAgain is how often it is tried.
 const joinAgain = 20 * time.Millisecond
 
-// NewInsideCommand returns the command that runs a program inside a machine, and ends as it does.
 func NewInsideCommand() *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
@@ -48,8 +45,8 @@ func run(ctx context.Context, socket string, args []string) error {
 	started := make(chan error, 1)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// A signal that kills this process group kills it too. It gets no
-	// death signal of its own: a child in other namespaces takes its parent for dead.
+	// A signal that kills this process group kills the child too. It gets no death signal of its own: a
+	// child in other namespaces takes its parent for dead.
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread, which is elsewhere, ends here
 		err := enter(namespaces)
@@ -73,7 +70,6 @@ func run(ctx context.Context, socket string, args []string) error {
 	}
 }
 
-// ask gets the machine's namespaces from it.
 func ask(ctx context.Context, socket string) ([]*os.File, error) {
 	for {
 		files, err := receive(ctx, socket)
@@ -88,7 +84,6 @@ func ask(ctx context.Context, socket string) ([]*os.File, error) {
 	}
 }
 
-// receive reads the namespaces from the machine's socket.
 func receive(ctx context.Context, socket string) ([]*os.File, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -117,7 +112,6 @@ func receive(ctx context.Context, socket string) ([]*os.File, error) {
 	return files, nil
 }
 
-// enter joins the namespaces with the calling thread: its children are in all of them.
 func enter(namespaces []*os.File) error {
 	// A thread can have mounts of its own only if it shares its folders with no other.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {

@@ -17,11 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cloneflags make the namespaces of a machine's process at its start. The process makes its network
-// itself, since it serves at the host's network too.
+// Cloneflags has no network: the process makes it itself, since it serves at the host's network too.
 const Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
-// options are the flags of the machine command.
 type options struct {
 	name    string
 	socket  string
@@ -30,7 +28,6 @@ type options struct {
 	expose  []string
 }
 
-// NewCommand returns the command that is a machine until it is killed.
 func NewCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -52,8 +49,8 @@ func (o options) run(ctx context.Context) error {
 	if os.Getpid() != 1 {
 		return errors.New("a machine is the first process of its namespaces: start it with those")
 	}
-	// A process that has lost its parent becomes a child of the first process. The kernel keeps
-	// nothing of an ended child if the parent ignores its end.
+	// An orphan becomes a child of the first process. If the parent ignores a child's end, the kernel keeps
+	// nothing of it.
 	signal.Ignore(unix.SIGCHLD)
 	if err := o.mounts(); err != nil {
 		return err
@@ -83,12 +80,12 @@ func (o options) run(ctx context.Context) error {
 	return o.serve(ctx, inside.file)
 }
 
-// Hidden are the folders of the host that a machine does not see. It has empty folders in their place,
-// since kubelet, container runtime and CNI plugins write to fixed paths there. They end with the machine.
+// Hidden are the host's folders that a machine sees as empty, since kubelet, container runtime and CNI
+// plugins write to fixed paths there.
 func Hidden() []string { return []string{"/run", "/var/lib", "/var/log"} }
 
-// mounts gives the machine mounts of its own. Machine and host do not see each other's later mounts.
-// Containers see mounts of the machine if their pods ask for mount propagation.
+// Machine and host do not see each other's later mounts. Containers see the machine's mounts if their pods
+// ask for mount propagation.
 func (o options) mounts() error {
 	type step struct {
 		source, target, kind string
@@ -110,15 +107,12 @@ func (o options) mounts() error {
 	return nil
 }
 
-// kinds are the namespaces that a process joins, in this order.
 var kinds = []string{"uts", "ipc", "net", "pid", "mnt"}
 
-// flagOf is the flag of setns for a namespace.
 var flagOf = map[string]int{
 	"uts": unix.CLONE_NEWUTS, "ipc": unix.CLONE_NEWIPC, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID, "mnt": unix.CLONE_NEWNS,
 }
 
-// serve gives the machine's namespaces to each process that connects.
 func (o options) serve(ctx context.Context, network *os.File) error {
 	var files []*os.File
 	for _, kind := range kinds {

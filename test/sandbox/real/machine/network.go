@@ -15,14 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is a network namespace. The process is in another one: a thread of it is in this one, and
-// opens the sockets that belong to it.
+// network is a network namespace. A thread of the process is in it, and opens its sockets.
 type network struct {
 	file *os.File
 	work chan func()
 }
 
-// newNetwork makes a network namespace with a loopback device, which has the address besides its own.
 func newNetwork(address string) (*network, error) {
 	n := &network{work: make(chan func())}
 	made := make(chan error)
@@ -43,7 +41,6 @@ func newNetwork(address string) (*network, error) {
 	return n, <-made
 }
 
-// do has the thread of the namespace do something.
 func (n *network) do(f func()) {
 	done := make(chan struct{})
 	n.work <- func() { defer close(done); f() }
@@ -65,8 +62,6 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// configureLoopback switches the loopback device of the thread's network on, and gives it the
-// address, unless that is empty.
 func configureLoopback(address string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -96,7 +91,6 @@ func configureLoopback(address string) error {
 	return nil
 }
 
-// forward connects each client of the listener to an address on the other side.
 func forward(ctx context.Context, l net.Listener, address string, dial func(context.Context, string) (net.Conn, error)) {
 	for {
 		near, err := l.Accept()
@@ -117,7 +111,6 @@ func forward(ctx context.Context, l net.Listener, address string, dial func(cont
 	}
 }
 
-// join copies both ways until both are over.
 func join(a, b *net.TCPConn) {
 	var both sync.WaitGroup
 	for _, way := range [][2]*net.TCPConn{{a, b}, {b, a}} {
