@@ -92,6 +92,12 @@ var counted = []chaos.Subject{
 		Scenario: func(int) sandbox.Scenario { return e2e.WaitTimes() },
 	},
 	{
+		Command: "bench-leader-gaps", Short: "Kill and end leaders, and measure how long nothing is bound and nothing is attached",
+		Long:     "Runs the scenario leader-gaps, see docs/internals/leader-gaps.md: some ten minutes.",
+		Results:  "test/bench/results/leader-gaps.json",
+		Scenario: func(int) sandbox.Scenario { return e2e.LeaderGaps() },
+	},
+	{
 		Command: "bench-data", Short: "Play faults while a database writes, and count the records that it loses; as root, after make real",
 		Long: "Runs the scenario real-data in one mode: PostgreSQL on real nodes with real disks, and a client that keeps\n" +
 			"each acknowledgement. Some minutes for each repetition.",

@@ -21,6 +21,7 @@ func Scenarios() []sandbox.Scenario {
 		DrainMany(),
 		PowerOffTimes(),
 		WaitTimes(),
+		LeaderGaps(),
 		noRoom(),
 		volumeKinds(),
 		kubectlMoorage(),

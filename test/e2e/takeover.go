@@ -18,7 +18,7 @@ type takeOver struct {
 }
 
 func (c *crashes) takeOvers() {
-	next, err := c.Cluster.StandBy()
+	next, err := c.Cluster.StandBy(sandbox.MoorageScheduler)
 	c.must(err)
 	for i := range 4 {
 		c.claim(claimNamed(i))

@@ -123,14 +123,22 @@ func (c *Cluster) Upgrade(ctx context.Context, name string) error {
 	return c.StartAgain(name)
 }
 
-// StandBy starts a second moorage-scheduler, which waits for the Lease.
-func (c *Cluster) StandBy() (string, error) {
-	if !slices.Contains(c.Components(), MoorageScheduler) {
-		return "", fmt.Errorf("%s does not run here: nobody could stand by", MoorageScheduler)
+// StandBy starts a second process of moorage-scheduler or moorage-controller, which waits for the Lease.
+func (c *Cluster) StandBy(name string) (string, error) {
+	all := c.site.components()
+	i := slices.IndexFunc(all, func(p component) bool { return p.name == name })
+	if i < 0 || name != MoorageScheduler && name != MoorageController {
+		return "", fmt.Errorf("%s does not run here, or has no Lease: nobody could stand by", name)
 	}
 	c.touch()
-	second := moorageScheduler(c.site)
-	second.name, second.command = MoorageScheduler+"-2", MoorageScheduler
+	second := all[i]
+	second.name, second.command = name+"-2", name
+	for i, arg := range second.args {
+		if strings.HasPrefix(arg, "--listen=") {
+			second.args = slices.Clone(second.args)
+			second.args[i] = "--listen=127.0.0.1:0"
+		}
+	}
 	return second.name, c.procs.Launch(second.spec(c.site))
 }
 

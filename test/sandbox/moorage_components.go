@@ -46,15 +46,17 @@ func moorageComponents(s *site) []component {
 // The time is short, so that a killed controller is soon replaced, but enough for an API server on a busy
 // machine.
 func (o Options) controllerElection() []string {
-	if o.TuneControlPlane {
+	if o.defaultLeases() {
 		return []string{"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s"}
 	}
 	return []string{"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms"}
 }
 
+func (o Options) defaultLeases() bool { return o.TuneControlPlane || o.DefaultLeases }
+
 // writeTimeout is within what a Lease lasts after the deadline of its renewal.
 func (o Options) writeTimeout() string {
-	if o.TuneControlPlane {
+	if o.defaultLeases() {
 		return "5s"
 	}
 	return "4s"
@@ -95,6 +97,8 @@ func (s *site) schedulerConfiguration() string {
 	connection, election := s.kubeconfig(MoorageScheduler), [3]string{"5s", "3s", "500ms"}
 	if s.options.TuneControlPlane {
 		connection += "\n  qps: " + tunedQPS + "\n  burst: " + tunedBurst
+	}
+	if s.options.defaultLeases() {
 		election = [3]string{"15s", "10s", "2s"}
 	}
 	return fmt.Sprintf(schedulerConfig, election[0], election[1], election[2], connection, profiles)

@@ -37,7 +37,9 @@ type Shape struct {
 	// 0 is kube-controller-manager's default, 50 s. Kubelets' Leases are then shorter: see leaseDuration.
 	NodeMonitorGracePeriod time.Duration `json:"nodeMonitorGracePeriod,omitempty"`
 	Extender               bool          `json:"extender,omitempty"`
-	MoorageNode            bool          `json:"moorageNode,omitempty"`
+	// DefaultLeases has Moorage's Leases last 15 s, as by default, and not a shorter time.
+	DefaultLeases bool `json:"defaultLeases,omitempty"`
+	MoorageNode   bool `json:"moorageNode,omitempty"`
 	// RequireReport has no volume leave a node without moorage-node's report.
 	RequireReport bool `json:"requireReport,omitempty"`
 	// NetworkFences has csi-addons' definitions, and a stand-in for its controllers.
