@@ -28,7 +28,7 @@ func LeaderGaps() sandbox.Scenario {
 		Modes:   []sandbox.Mode{sandbox.Standalone},
 		Extra:   true,
 		Timeout: 30 * time.Minute,
-		Shape:   func(shape *sandbox.Shape) { shape.DefaultLeases, shape.Slots = true, 0 },
+		Shape:   func(shape *sandbox.Shape) { shape.DefaultLeases, shape.Slots = true, 200 },
 		Run: tell(func(s *story) {
 			g := &leaderGaps{story: s, leads: map[string]string{}, next: map[string]string{}}
 			for _, role := range []string{sandbox.MoorageController, sandbox.MoorageScheduler} {

@@ -136,6 +136,7 @@ func TestDocumentShowsTheResult(t *testing.T) {
 		"bench-storage-suites":   {"storage-suites.json", "storage-suites.md"},
 		"bench-storage-topology": {"storage-topology.json", "storage-suites.md"},
 		"bench-waits":            {"waits.json", "waits.md"},
+		"bench-leader-gaps":      {"leader-gaps.json", "leader-gaps.md"},
 	} {
 		r, err := Read(top + "test/bench/results/" + files.results)
 		if err != nil {
