@@ -71,7 +71,7 @@ func TestTheCostIsMeasured(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/scale-1000-change.json")), &result); err != nil {
+	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/scale-1000.json")), &result); err != nil {
 		t.Fatal(err)
 	}
 	r := result.Runs[0]
@@ -228,13 +228,13 @@ func TestNumbersOfManyNodesAreThoseOfTheRuns(t *testing.T) {
 	if err := json.Unmarshal([]byte(text(t, "../test/bench/results/scale-1000.json")), &result); err != nil {
 		t.Fatal(err)
 	}
-	rows := []string{"all 6,680 pods run elsewhere after", "created → running, median", "– p99"}
+	rows := []string{"all 1,336 pods run elsewhere after", "created → running, median", "– p99"}
 	for _, mode := range []string{"upstream-tuned", "standalone"} {
 		for _, r := range result.Runs {
 			if r.Mode != mode {
 				continue
 			}
-			if r.Storm.Volumes != 6680 {
+			if r.Storm.Volumes != 1336 {
 				t.Errorf("%d volumes", r.Storm.Volumes)
 			}
 			waits := slices.Sorted(slices.Values(r.Storm.Bystanders.Running))

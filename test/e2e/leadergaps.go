@@ -68,8 +68,11 @@ func (g *leaderGaps) play(role string, lasts time.Duration, stop func(name strin
 	probes := int(lasts / gapProbe)
 	name := func(kind string, i int) string { return fmt.Sprintf("%s-%d-%d", kind, g.n, i) }
 	for i := range probes {
-		g.claim(name("placed", i))
-		g.claim(name("bound", i))
+		for _, kind := range []string{"placed", "bound"} {
+			claim := sandbox.Claim(name(kind, i), corev1.ReadWriteOnce)
+			claim.Spec.StorageClassName = new("disk-immediate")
+			g.must(g.CreateClaim(g.ctx, claim))
+		}
 	}
 	g.until("the claims are bound", func() error {
 		for _, c := range g.View.Claims(g.Namespace) {
