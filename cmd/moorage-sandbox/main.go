@@ -93,7 +93,7 @@ var counted = []chaos.Subject{
 	},
 	{
 		Command: "bench-leader-gaps", Short: "Kill and end leaders, and measure how long nothing is bound and nothing is attached",
-		Long:     "Runs the scenario leader-gaps, see docs/internals/leader-gaps.md: some ten minutes.",
+		Long:     "Runs the scenario leader-gaps, see docs/internals/leader-gaps.md: some 25 minutes.",
 		Results:  "test/bench/results/leader-gaps.json",
 		Scenario: func(int) sandbox.Scenario { return e2e.LeaderGaps() },
 	},
