@@ -135,7 +135,7 @@ type Ticket struct {
 	UID, Version string
 	Type         TicketType
 	Node         NodeName // empty: not chosen; Detached: no node
-	// Wherever: Moorage chooses Node until the grant.
+	// Wherever lets Moorage choose Node, until the ticket is granted.
 	Wherever bool
 	// Parameters say how to attach; empty: as for pods. Only equal parameters share an attachment.
 	Parameters string

@@ -47,10 +47,11 @@ type Decided struct {
 	Decision
 }
 
-// Round decides on all pending tickets of a queue on the same facts; with before, only on those for which
-// it returns true. The writes may run in parallel without taking a slot twice: each ticket counts those
-// before it as decided. If a write fails, the others hold. It omits tickets in doubt, which count until
-// taken over; tickets told that they are too many; and interrupted (Resumes) or paused tickets.
+// Round decides on all pending tickets of a queue on the same facts; with before, only on the tickets for
+// which before returns true. The writes may run in parallel without taking a slot twice, because each
+// ticket counts earlier tickets as decided. If a write fails, the other decisions hold, and its ticket is
+// decided again. Round omits tickets in doubt, which count until they are taken over; tickets told that
+// they are too many; tickets interrupted lately (Resumes); and paused tickets (paused nil: none).
 func Round(q *rules.Queue, s ledger.Snapshot, now time.Time, paused Paused, before func(*ledger.Ticket) bool) (list []Decided) {
 	for _, t := range q.Tickets() {
 		if t.InDoubt || rules.PauseLeft(s, t, now) > 0 || paused.left(t) > 0 || before != nil && !before(t) {

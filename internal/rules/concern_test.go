@@ -122,7 +122,7 @@ func TestNobodyWaitsForItself(t *testing.T) {
 	}
 }
 
-// An old hold's nodes keep nobody waiting.
+// No pod waits for the nodes of an old hold.
 func TestSharedVolumeIsAttaching(t *testing.T) {
 	s, _, need := concerned(t, "well", "elsewhere", ledger.Hold{State: ledger.HoldHeld}, func(l *ledger.Ledger) {
 		l.Apply(time.Unix(1000, 0), ledger.PersistentVolume{Name: "pv", Version: "2", Volume: ledger.VolumeID{Driver: "d", Handle: "h"}, Access: ledger.AccessMany, Claim: ledger.ClaimKey{Namespace: "shop", Name: "data"}})

@@ -180,7 +180,7 @@ func TestGroupIsReleasedTogether(t *testing.T) {
 	}
 }
 
-// The first in rank gets the other half, whichever group notices.
+// The group that ranks first gets the other half, though either group may notice first.
 func TestHalfReservedGroupsDoNotDeadlock(t *testing.T) {
 	for finder, loses := range map[string]string{"a2": "b1", "b2": "b1"} {
 		t.Run(finder+" has no node", func(t *testing.T) {

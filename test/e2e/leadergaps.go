@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,10 +152,9 @@ func (m *moments) saw(i int) {
 }
 
 // gap is the longest time between two moments.
-func (m *moments) gap() time.Duration {
-	var longest []time.Duration
+func (m *moments) gap() (longest time.Duration) {
 	for i := 1; i < len(m.at); i++ {
-		longest = append(longest, m.at[i].Sub(m.at[i-1]))
+		longest = max(longest, m.at[i].Sub(m.at[i-1]))
 	}
-	return slices.Max(longest)
+	return longest
 }

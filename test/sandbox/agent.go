@@ -127,7 +127,7 @@ func StagingPath(handle string) string {
 }
 
 // Unstage works like a person at the machine: the driver unstages the volume, and the kubelet's record is
-// removed. The path is that of its NodeMountReport.
+// removed. The node's NodeMountReport has the path, below the kubelet's folder.
 func (c *Cluster) Unstage(ctx context.Context, node, handle, staging string) error {
 	if err := c.isNode(node); err != nil {
 		return err

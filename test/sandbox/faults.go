@@ -128,7 +128,7 @@ func (c *Cluster) StandBy(name string) (string, error) {
 	all := c.site.components()
 	i := slices.IndexFunc(all, func(p component) bool { return p.name == name })
 	if i < 0 || name != MoorageScheduler && name != MoorageController {
-		return "", fmt.Errorf("%s does not run here, or has no Lease: nobody could stand by", name)
+		return "", fmt.Errorf("%s does not run here, or has no Lease that a second process could wait for", name)
 	}
 	c.touch()
 	second := all[i]

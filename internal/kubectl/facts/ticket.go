@@ -231,7 +231,7 @@ type Ticket struct {
 	Name      string `json:"name"`
 	Type      string `json:"type"`
 	Node      string `json:"node"`
-	// Wherever: Moorage chooses the node; Node is empty until then.
+	// Wherever lets Moorage choose the node; Node is empty until then.
 	Wherever bool `json:"wherever,omitempty"`
 	// Detached: the ticket keeps the volumes from every node; Node is empty.
 	Detached bool `json:"detached,omitempty"`

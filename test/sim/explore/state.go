@@ -84,7 +84,7 @@ func (l *leader) clone() *leader {
 
 type move struct {
 	what string
-	// Settling moves are the processes' own. The others may never come.
+	// Settling moves are the processes' own. Choices and failures are other moves, and may never come.
 	settling bool
 	do       func(*state)
 }

@@ -25,8 +25,8 @@ type Config struct {
 	Latencies map[diskapi.Call]time.Duration
 	// Parallel limits the attaches and detaches at a time; 0: no limit.
 	Parallel int
-	// These are those of cloud.Config. A copy takes the latency of CreateSnapshot, a group of copies that
-	// of CreateVolumeGroupSnapshot.
+	// AttachFor, DetachFor and CopyInBackground have the meaning of cloud.Config's fields. A copy takes the
+	// latency of CreateSnapshot, and a group of copies takes the latency of CreateVolumeGroupSnapshot.
 	AttachFor, DetachFor []diskapi.Operation
 	CopyInBackground     bool
 	// Devices are real disks; nil: simulated.
